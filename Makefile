@@ -1,0 +1,53 @@
+# Everything one does with this project. `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
+
+.DEFAULT_GOAL := help
+.PHONY: help up install test lint format proto lock bench clean
+
+help: ## This list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+install: $(STAMP) ## Create .venv and install the locked dependencies and the project
+
+$(STAMP): requirements/lock.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Clepsydra needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+up: install ## Start a scheduler and a worker on ./clepsydra.db (Ctrl-C stops them)
+	$(BIN)/clepsydra up
+
+test: install ## Run every test
+	$(BIN)/python -m pytest
+
+lint: install ## Formatting, lint rules, import contract, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+format: install ## Rewrite the sources as `make lint` wants them
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+proto: install ## Generate the Python code of the .proto files
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=proto --pyi_out=proto --grpc_python_out=proto \
+		-I$$($(BIN)/python -c 'import google.rpc, os; print(os.path.dirname(os.path.dirname(list(google.rpc.__path__)[0])))') \
+		$(PROTOS)
+
+lock: ## Choose the newest allowed versions of all dependencies anew
+	$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --group dev pyproject.toml -o requirements/lock.txt
+
+bench: install ## Measure this machine: creates, drain, lateness, memory, idle CPU
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove what the targets above made
+	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,144 @@
+from clepsydra.v1 import action_pb2 as _action_pb2
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
+from google.rpc import status_pb2 as _status_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CreateActionRequest(_message.Message):
+    __slots__ = ("action", "request_id", "validate_only")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    action: _action_pb2.ScheduledAction
+    request_id: str
+    validate_only: bool
+    def __init__(self, action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., request_id: _Optional[str] = ..., validate_only: bool = ...) -> None: ...
+
+class GetActionRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ListActionsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListActionsResponse(_message.Message):
+    __slots__ = ("actions", "next_page_token")
+    ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    actions: _containers.RepeatedCompositeFieldContainer[_action_pb2.ScheduledAction]
+    next_page_token: str
+    def __init__(self, actions: _Optional[_Iterable[_Union[_action_pb2.ScheduledAction, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class UpdateActionRequest(_message.Message):
+    __slots__ = ("action", "update_mask", "allow_missing", "etag", "request_id", "validate_only")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_MISSING_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    action: _action_pb2.ScheduledAction
+    update_mask: _field_mask_pb2.FieldMask
+    allow_missing: bool
+    etag: str
+    request_id: str
+    validate_only: bool
+    def __init__(self, action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., allow_missing: bool = ..., etag: _Optional[str] = ..., request_id: _Optional[str] = ..., validate_only: bool = ...) -> None: ...
+
+class DeleteActionRequest(_message.Message):
+    __slots__ = ("id", "etag", "allow_missing", "request_id", "validate_only")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_MISSING_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    etag: str
+    allow_missing: bool
+    request_id: str
+    validate_only: bool
+    def __init__(self, id: _Optional[str] = ..., etag: _Optional[str] = ..., allow_missing: bool = ..., request_id: _Optional[str] = ..., validate_only: bool = ...) -> None: ...
+
+class DeleteActionResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class BatchCreateActionsRequest(_message.Message):
+    __slots__ = ("requests",)
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[CreateActionRequest]
+    def __init__(self, requests: _Optional[_Iterable[_Union[CreateActionRequest, _Mapping]]] = ...) -> None: ...
+
+class BatchCreateActionsResponse(_message.Message):
+    __slots__ = ("results",)
+    class Result(_message.Message):
+        __slots__ = ("action", "error")
+        ACTION_FIELD_NUMBER: _ClassVar[int]
+        ERROR_FIELD_NUMBER: _ClassVar[int]
+        action: _action_pb2.ScheduledAction
+        error: _status_pb2.Status
+        def __init__(self, action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[BatchCreateActionsResponse.Result]
+    def __init__(self, results: _Optional[_Iterable[_Union[BatchCreateActionsResponse.Result, _Mapping]]] = ...) -> None: ...
+
+class BatchDeleteActionsRequest(_message.Message):
+    __slots__ = ("requests",)
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[DeleteActionRequest]
+    def __init__(self, requests: _Optional[_Iterable[_Union[DeleteActionRequest, _Mapping]]] = ...) -> None: ...
+
+class BatchDeleteActionsResponse(_message.Message):
+    __slots__ = ("results",)
+    class Result(_message.Message):
+        __slots__ = ("deleted", "error")
+        DELETED_FIELD_NUMBER: _ClassVar[int]
+        ERROR_FIELD_NUMBER: _ClassVar[int]
+        deleted: DeleteActionResponse
+        error: _status_pb2.Status
+        def __init__(self, deleted: _Optional[_Union[DeleteActionResponse, _Mapping]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[BatchDeleteActionsResponse.Result]
+    def __init__(self, results: _Optional[_Iterable[_Union[BatchDeleteActionsResponse.Result, _Mapping]]] = ...) -> None: ...
+
+class PauseActionRequest(_message.Message):
+    __slots__ = ("id", "etag", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    etag: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., etag: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResumeActionRequest(_message.Message):
+    __slots__ = ("id", "etag", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    etag: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., etag: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RunActionRequest(_message.Message):
+    __slots__ = ("id", "etag", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    etag: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., etag: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
