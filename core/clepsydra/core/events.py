@@ -1,0 +1,87 @@
+"""What can happen to an action. `transitions.step` says what each of these means."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from clepsydra.v1.action_pb2 import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A user created the action, or changed what it does: a new life with a fresh status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A user holds the action back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A user lets a paused action go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequested:
+    """A user wants the action run now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A user removed the action; its tombstone is kept for a while."""
+
+    retention_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """An attempt begins: the row moves to the end of its lease, the status stays as it is."""
+
+    lease_us: int
+    grace_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt ended badly. `retry_after_us` is the target's wish, in place of the policy's delay."""
+
+    attempt: Attempt
+    retryable: bool = True
+    retry_after_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """An attempt began and its end was never written."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The occurrence could not start within its start deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """An ended or deleted action has been kept long enough."""
+
+
+Event = (
+    Accepted | Paused | Resumed | RunRequested | Deleted | Began | Succeeded | Failed | Interrupted | Expired | Purged
+)
+
+
+class Turn(Enum):
+    """What is to be done with a live row whose time has come."""
+
+    BEGIN = "begin"
+    EXPIRE = "expire"
+    INTERRUPT = "interrupt"
+    PURGE = "purge"
+    WAIT = "wait"

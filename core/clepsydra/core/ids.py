@@ -1,0 +1,45 @@
+"""Where guids, generated ids, shards and jitter come from: one source of randomness, passed in.
+
+A guid must never be current twice, so it has 128 random bits. Processes seed from the operating system; a simulation
+seeds from a number and gets the same run again.
+"""
+
+import hashlib
+import random
+
+GUID_LENGTH = 32
+
+
+class Ids:
+    """
+    >>> ids = Ids(random.Random(7))
+    >>> len(ids.guid()) == GUID_LENGTH
+    True
+    """
+
+    def __init__(self, randomness: random.Random) -> None:
+        self._random = randomness
+
+    @classmethod
+    def from_system(cls) -> "Ids":
+        # SystemRandom would make a system call for every number; one call for a seed of 256 bits is as unique.
+        return cls(random.Random(random.SystemRandom().getrandbits(256)))
+
+    def guid(self) -> str:
+        return f"{self._random.getrandbits(128):032x}"
+
+    def action_id(self, now_us: int) -> str:
+        """A generated id starts with the time, so that actions created together lie together in a B-tree."""
+        return f"{now_us:014x}-{self._random.getrandbits(64):016x}"
+
+    def shard(self, shards: int) -> int:
+        return self._random.randrange(shards)
+
+    def fraction(self) -> float:
+        """A number from 0 up to 1, for jitter."""
+        return self._random.random()
+
+
+def action_id_for_request(request_id: str) -> str:
+    """The id of an action created without one but with a request id: a replay must find the same action."""
+    return "r-" + hashlib.blake2b(request_id.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,309 @@
+"""The state machine: what an event means for an action, as one pure function.
+
+`step` maps (spec, status, event, now) to the new status and the time at which the action's row shall lie next, or to
+no time: then action and row are removed. It holds two things true that the stores' guard relies on:
+
+- every new status within a life plans a later time than the one before (by a microsecond if need be), so that
+  `status_scheduled_at` is a version of the status;
+- a row never moves to its own time, so that the row's key is a version of the row.
+
+`turn_of` is the other half: what a row that has come due asks for.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from clepsydra.core.events import (
+    Accepted,
+    Began,
+    Deleted,
+    Event,
+    Expired,
+    Failed,
+    Interrupted,
+    Paused,
+    Purged,
+    Resumed,
+    RunRequested,
+    Succeeded,
+    Turn,
+)
+from clepsydra.core.moments import END_OF_TIME_US, duration_us, set_us, us_of
+from clepsydra.core.retry import attempts_are_used_up, retry_delay_us, would_take_too_long
+from clepsydra.core.schedule import first_occurrence, next_fixed_rate_occurrence, next_occurrence
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Spec, Status
+
+LIVE = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})
+ENDED = frozenset({action_pb2.SUCCEEDED, action_pb2.FAILED, action_pb2.EXPIRED})
+KEPT = ENDED | {action_pb2.DELETED}
+
+
+class Step(NamedTuple):
+    """What became of the action: its status, and the next time of its row. No time: both are removed."""
+
+    status: Status
+    at_us: int | None
+
+
+class Moment(NamedTuple):
+    """When and where an event happens."""
+
+    now_us: int
+    # The row that the event moves lies at this time. None: the event makes a new row (every change by a user).
+    row_at_us: int | None = None
+    # A random number from 0 up to 1, for the jitter of retries.
+    fraction: float = 0.5
+
+
+class ImpossibleEvent(Exception):
+    """The event has no meaning in the action's state: the caller did not ask `turn_of`, or a check is missing."""
+
+
+def step(spec: Spec, status: Status, event: Event, moment: Moment) -> Step:
+    """What an event means for an action. Neither spec nor status is changed."""
+    if status.state not in ALLOWED_STATES[type(event)]:
+        state = action_pb2.State.Name(status.state)
+        raise ImpossibleEvent(f"{type(event).__name__} means nothing to an action that is {state}")
+    return _MEANINGS[type(event)](spec, status, event, moment)
+
+
+def turn_of(spec: Spec, status: Status, row_at_us: int, now_us: int) -> Turn:
+    """What a live row asks for whose time has come."""
+    if status.state in KEPT:
+        return Turn.PURGE
+    if status.state not in LIVE:
+        return Turn.WAIT
+    if row_at_us != us_of(status.scheduled_time):
+        return Turn.INTERRUPT
+    if _start_deadline_has_passed(spec, status, now_us):
+        return Turn.EXPIRE
+    return Turn.BEGIN
+
+
+def attempt_number(status: Status) -> int:
+    """The number, within its occurrence, of the attempt that comes next."""
+    return status.occurrence.failed_attempts + status.occurrence.interrupted_attempts + 1
+
+
+def idempotency_key(guid: str, status: Status) -> str:
+    """The same for every attempt at one occurrence of one life, and for nothing else."""
+    return f"{guid}-{us_of(status.occurrence_time)}"
+
+
+def attempt_id(guid: str, status: Status) -> str:
+    return f"{idempotency_key(guid, status)}-{attempt_number(status)}"
+
+
+def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> Step:
+    return _plan_occurrence(Status(), first_occurrence(spec.schedule, moment.now_us), moment)
+
+
+def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Step:
+    paused = _copy(status)
+    paused.state = action_pb2.PAUSED
+    set_us(paused.scheduled_time, END_OF_TIME_US)
+    return Step(paused, END_OF_TIME_US)
+
+
+def _resumed(spec: Spec, status: Status, _event: Resumed, moment: Moment) -> Step:
+    resumed = _copy(status)
+    occurrence_us = us_of(status.occurrence_time)
+    if occurrence_us >= moment.now_us:
+        return _plan_occurrence(resumed, occurrence_us, moment)
+    # The occurrence that waited when the action was paused has passed; it may be carried out late only if
+    # there is no grid to go back to.
+    following = next_occurrence(spec.schedule, occurrence_us, status.counters.runs, moment.now_us)
+    if following.at_us is None or next_fixed_rate_occurrence(spec.schedule, occurrence_us, 0) is None:
+        return _plan_occurrence(resumed, moment.now_us, moment)
+    resumed.counters.missed_occurrences += following.missed + 1
+    return _plan_occurrence(resumed, following.at_us, moment)
+
+
+def _run_requested(_spec: Spec, status: Status, _event: RunRequested, moment: Moment) -> Step:
+    fresh = Status()
+    if status.state not in KEPT:
+        fresh.counters.CopyFrom(status.counters)
+    return _plan_occurrence(fresh, moment.now_us, moment)
+
+
+def _deleted(_spec: Spec, status: Status, event: Deleted, moment: Moment) -> Step:
+    tombstone = _copy(status)
+    tombstone.state = action_pb2.DELETED
+    purge_at_us = moment.now_us + event.retention_us
+    set_us(tombstone.scheduled_time, purge_at_us)
+    return Step(tombstone, purge_at_us)
+
+
+def _began(spec: Spec, status: Status, event: Began, moment: Moment) -> Step:
+    lease_us = min(duration_us(spec.attempt_timeout), event.lease_us) + event.grace_us
+    starts_us = max(moment.now_us, _row_at(moment))
+    return Step(status, starts_us + lease_us)
+
+
+def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> Step:
+    done = _copy(status)
+    done.last_attempt.CopyFrom(event.attempt)
+    counters = done.counters
+    counters.succeeded_attempts += 1
+    counters.consecutive_failed_attempts = 0
+    counters.consecutive_interrupted_attempts = 0
+    counters.runs += 1
+    return _go_on(spec, done, moment, action_pb2.SUCCEEDED, "")
+
+
+def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
+    failed = _copy(status)
+    failed.last_attempt.CopyFrom(event.attempt)
+    counters = failed.counters
+    counters.failed_attempts += 1
+    counters.consecutive_failed_attempts += 1
+    counters.consecutive_interrupted_attempts = 0
+    occurrence = failed.occurrence
+    occurrence.failed_attempts += 1
+    if not occurrence.HasField("first_attempt_time"):
+        occurrence.first_attempt_time.CopyFrom(event.attempt.start_time)
+    delay_us = event.retry_after_us
+    if delay_us is None:
+        delay_us = retry_delay_us(spec.retry, occurrence.failed_attempts, moment.fraction)
+    retry_at_us = moment.now_us + delay_us
+    given_up = _why_no_retry(spec, failed, event, retry_at_us)
+    if given_up is None:
+        failed.state = action_pb2.RETRYING
+        return _plan(failed, retry_at_us, moment)
+    counters.runs += 1
+    return _go_on(spec, failed, moment, action_pb2.FAILED, given_up)
+
+
+def _why_no_retry(spec: Spec, status: Status, event: Failed, retry_at_us: int) -> str | None:
+    if not event.retryable:
+        return "the target asked not to be tried again"
+    if attempts_are_used_up(spec.retry, status.occurrence.failed_attempts):
+        return "the retry policy's attempts are used up"
+    if would_take_too_long(spec.retry, us_of(status.occurrence.first_attempt_time), retry_at_us):
+        return "the retry policy's time is used up"
+    if retry_at_us >= END_OF_TIME_US:
+        return "the next retry would lie beyond the end of time"
+    occurrence_us = us_of(status.occurrence_time)
+    following_us = next_fixed_rate_occurrence(spec.schedule, occurrence_us, status.counters.runs + 1)
+    if following_us is not None and retry_at_us >= following_us:
+        return "the next occurrence comes first"
+    return None
+
+
+def _interrupted(spec: Spec, status: Status, event: Interrupted, moment: Moment) -> Step:
+    interrupted = _copy(status)
+    interrupted.last_attempt.CopyFrom(event.attempt)
+    counters = interrupted.counters
+    counters.interrupted_attempts += 1
+    counters.consecutive_interrupted_attempts += 1
+    interrupted.occurrence.interrupted_attempts += 1
+    if not interrupted.occurrence.HasField("first_attempt_time"):
+        interrupted.occurrence.first_attempt_time.CopyFrom(event.attempt.start_time)
+    if 0 < spec.interruption_limit <= counters.consecutive_interrupted_attempts:
+        # Not even a periodic action goes on: it would go on killing workers.
+        counters.runs += 1
+        return _end(spec, interrupted, moment, action_pb2.FAILED, "its attempts were interrupted too often in a row")
+    interrupted.state = action_pb2.RETRYING
+    return _plan(interrupted, moment.now_us, moment)
+
+
+def _expired(spec: Spec, status: Status, _event: Expired, moment: Moment) -> Step:
+    expired = _copy(status)
+    expired.counters.expired_occurrences += 1
+    return _go_on(spec, expired, moment, action_pb2.EXPIRED, "it could not start within its start deadline")
+
+
+def _purged(_spec: Spec, status: Status, _event: Purged, _moment: Moment) -> Step:
+    return Step(status, None)
+
+
+def _go_on(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:
+    """The occurrence has ended: plan the next one, or end the action with the given state."""
+    schedule = spec.schedule
+    if schedule.HasField("periodic"):
+        occurrence_us = us_of(status.occurrence_time)
+        following = next_occurrence(schedule, occurrence_us, status.counters.runs, moment.now_us)
+        status.counters.missed_occurrences += following.missed
+        if following.at_us is not None:
+            return _plan_occurrence(status, following.at_us, moment)
+    return _end(spec, status, moment, ending, reason)
+
+
+def _end(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:
+    status.state = ending
+    status.reason = reason
+    retention = spec.retention
+    kept = retention.after_success if ending == action_pb2.SUCCEEDED else retention.after_failure
+    kept_us = duration_us(kept)
+    if kept_us == 0:
+        return Step(status, None)
+    return _plan(status, moment.now_us + kept_us, moment)
+
+
+def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
+    status.state = action_pb2.SCHEDULED
+    status.reason = ""
+    status.ClearField("occurrence")
+    set_us(status.occurrence_time, at_us)
+    return _plan(status, at_us, moment)
+
+
+def _plan(status: Status, at_us: int, moment: Moment) -> Step:
+    """Plan the status for a time that it never had, and the row for a time that is not its own."""
+    if moment.row_at_us is not None:
+        at_us = max(at_us, us_of(status.scheduled_time) + 1)
+        if at_us == moment.row_at_us:
+            at_us += 1
+    at_us = min(at_us, END_OF_TIME_US)
+    set_us(status.scheduled_time, at_us)
+    return Step(status, at_us)
+
+
+def _start_deadline_has_passed(spec: Spec, status: Status, now_us: int) -> bool:
+    if not spec.HasField("start_deadline") or attempt_number(status) > 1:
+        return False
+    return now_us > us_of(status.occurrence_time) + duration_us(spec.start_deadline)
+
+
+def _row_at(moment: Moment) -> int:
+    assert moment.row_at_us is not None, "an attempt begins on a row"
+    return moment.row_at_us
+
+
+def _copy(status: Status) -> Status:
+    copied = Status()
+    copied.CopyFrom(status)
+    return copied
+
+
+_ANY_STATE = frozenset(action_pb2.State.values())
+
+# In which states an event can happen: the diagram in docs/ is drawn from this table and from `step` itself.
+ALLOWED_STATES: dict[type[Any], frozenset[int]] = {
+    Accepted: _ANY_STATE,
+    Paused: LIVE,
+    Resumed: frozenset({action_pb2.PAUSED}),
+    RunRequested: LIVE | ENDED,
+    Deleted: LIVE | ENDED | {action_pb2.PAUSED},
+    Began: LIVE,
+    Succeeded: LIVE,
+    Failed: LIVE,
+    Interrupted: LIVE,
+    Expired: LIVE,
+    Purged: KEPT,
+}
+
+_MEANINGS: dict[type[Any], Callable[[Spec, Status, Any, Moment], Step]] = {
+    Accepted: _accepted,
+    Paused: _paused,
+    Resumed: _resumed,
+    RunRequested: _run_requested,
+    Deleted: _deleted,
+    Began: _began,
+    Succeeded: _succeeded,
+    Failed: _failed,
+    Interrupted: _interrupted,
+    Expired: _expired,
+    Purged: _purged,
+}

@@ -1,0 +1,1 @@
+"""The messages and the service of version 1."""

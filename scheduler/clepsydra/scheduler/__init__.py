@@ -1,0 +1,1 @@
+"""The gRPC service that back ends call to create, change and remove scheduled actions."""

@@ -1,0 +1,1 @@
+"""The port to a store, and one folder per backend."""

@@ -1,0 +1,17 @@
+"""The few ways in which a store call can fail. A failed precondition is not one of them: it is an outcome."""
+
+
+class StoreError(Exception):
+    """What happened, to what, and what to do about it, in one sentence."""
+
+
+class Unavailable(StoreError):
+    """The store did not do it, for certain: the call can be repeated."""
+
+
+class OutcomeUnknown(StoreError):
+    """The store may have done it. Every call of the port is safe to repeat as it was sent."""
+
+
+class Unusable(StoreError):
+    """No repetition will help: a wrong schema, a missing file, no permission, a corrupt disk."""

@@ -1,0 +1,29 @@
+"""Wake-up hints within one process: something may have come into a shard.
+
+Losing every hint costs latency only; a hint that comes too often costs one look at the shard.
+"""
+
+import asyncio
+
+
+class Hints:
+    def __init__(self, shards: int) -> None:
+        self._events = [asyncio.Event() for _ in range(shards)]
+
+    def wake(self, shard_id: int) -> None:
+        self._events[shard_id].set()
+
+    def wake_all(self) -> None:
+        for event in self._events:
+            event.set()
+
+    async def wait(self, shard_id: int, timeout_s: float) -> bool:
+        """Wait for a hint, and use it up: what comes in after this returns sets the next one."""
+        event = self._events[shard_id]
+        try:
+            async with asyncio.timeout(timeout_s):
+                await event.wait()
+        except TimeoutError:
+            return False
+        event.clear()
+        return True

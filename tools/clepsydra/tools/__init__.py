@@ -1,0 +1,1 @@
+"""The `clepsydra` command."""

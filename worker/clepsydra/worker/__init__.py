@@ -1,0 +1,1 @@
+"""Executes actions on time: sync loops, attempts, handlers and targets."""
