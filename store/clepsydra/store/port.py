@@ -219,7 +219,7 @@ class Store(Protocol):
         """The actions with these ids, in their order; tombstones included."""
         ...
 
-    async def list(self, after_id: str | None, limit: int) -> list[Action]:
+    async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         """A page of actions in the order of the table's key, tombstones included, after the given id."""
         ...
 

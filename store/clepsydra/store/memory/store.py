@@ -97,7 +97,7 @@ class MemoryStore:
     async def get(self, action_ids: Sequence[str]) -> list[Action | None]:
         return [self.actions.get(action_id) for action_id in action_ids]
 
-    async def list(self, after_id: str | None, limit: int) -> list[Action]:
+    async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         ids = sorted(action_id for action_id in self.actions if after_id is None or action_id > after_id)
         return [self.actions[action_id] for action_id in ids[:limit]]
 
