@@ -1,0 +1,153 @@
+"""The writes, as operations on a connection: each takes its whole batch through set-based statements."""
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from clepsydra.store.port import (
+    Action,
+    Advance,
+    AdvanceOutcome,
+    Lock,
+    Mark,
+    Put,
+    PutOutcome,
+    PutResult,
+    Queue,
+    Row,
+)
+from clepsydra.store.sqlite.batches import load
+from clepsydra.store.sqlite.connection import fetch, run, value
+
+_PUT_RESULTS = {
+    "d": PutResult(PutOutcome.DONE),
+    "m": PutResult(PutOutcome.DONE),
+    "w": PutResult(PutOutcome.DONE),
+    "l": PutResult(PutOutcome.TOO_LATE),
+    "c": PutResult(PutOutcome.CONFLICT),
+}
+
+_ADVANCE_OUTCOMES = {
+    "d": AdvanceOutcome.DONE,
+    "m": AdvanceOutcome.DONE,
+    "r": AdvanceOutcome.DONE,
+    "s": AdvanceOutcome.STALE,
+    "g": AdvanceOutcome.GONE,
+}
+
+_NOT_SEEN = (None, None, None)
+
+
+def put(connection: apsw.Connection, puts: Sequence[Put], oldest_us: int) -> list[PutResult]:
+    run(connection, "clear_puts")
+    load(connection, "puts", [_put_row(n, put) for n, put in enumerate(puts)])
+    run(connection, "judge_puts", {"oldest": oldest_us})
+    judgements: str = value(connection, "put_judgements")
+    if "w" in judgements:
+        run(connection, "write_lives")
+        run(connection, "append_to_incoming_queue")
+    if "m" in judgements:
+        run(connection, "write_metas")
+    results = [_PUT_RESULTS[judgement] for judgement in judgements]
+    if "c" in judgements:
+        for n, *columns in fetch(connection, "current_of_conflicts"):
+            results[n] = PutResult(PutOutcome.CONFLICT, Action(*columns))
+    return results
+
+
+def _put_row(n: int, put: Put) -> tuple[object, ...]:
+    action_id, guid, meta, spec, status, scheduled_at_us = put.action
+    seen = put.seen
+    seen_version = _NOT_SEEN if seen is None else (seen.guid, seen.scheduled_at_us, seen.meta)
+    return (
+        n,
+        action_id,
+        guid,
+        meta,
+        spec,
+        status,
+        scheduled_at_us,
+        put.shard_id,
+        put.created_at_us,
+        *seen_version,
+        None,
+    )
+
+
+def migrate(connection: apsw.Connection, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+    moved = 0
+    if rows:
+        _load_keys(connection, rows)
+        value(connection, "migrate", {"sync_guid": mark.sync_guid, "at": mark.at_us})
+        moved = connection.changes()
+        run(connection, "drop_from_incoming")
+    for queue, statement in ((Queue.INCOMING, "drop_from_incoming"), (Queue.PROCESSING, "drop_from_processing")):
+        dropped = [row for row in stale if row.queue is queue]
+        if dropped:
+            _load_keys(connection, dropped)
+            run(connection, statement)
+    return moved
+
+
+def _load_keys(connection: apsw.Connection, rows: Sequence[Row]) -> None:
+    run(connection, "clear_row_keys")
+    load(connection, "row_keys", [(row.shard_id, row.at_us, row.action_id, row.guid) for row in rows])
+
+
+def advance(connection: apsw.Connection, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
+    marked = {"sync_guid": mark.sync_guid, "at": mark.at_us}
+    run(connection, "clear_advances")
+    load(connection, "advances", [_advance_row(n, advance) for n, advance in enumerate(advances)])
+    run(connection, "judge_advances", marked)
+    judgements: str = value(connection, "advance_judgements")
+    has_removals = "r" in judgements or "s" in judgements
+    if "m" in judgements:
+        run(connection, "move_within_processing", marked)
+        run(connection, "write_statuses")
+    if any(advance.row.queue is Queue.INCOMING for advance in advances):
+        run(connection, "move_from_incoming", marked)
+        run(connection, "delete_advanced_from_incoming")
+    if has_removals:
+        run(connection, "delete_advanced_from_processing")
+        run(connection, "remove_actions")
+    return [_ADVANCE_OUTCOMES[judgement] for judgement in judgements]
+
+
+def _advance_row(n: int, advance: Advance) -> tuple[object, ...]:
+    row, to_us, seen_scheduled_at_us, status, status_scheduled_at_us = advance
+    return (
+        n,
+        row.queue is Queue.INCOMING,
+        row.shard_id,
+        row.at_us,
+        row.action_id,
+        row.guid,
+        to_us,
+        seen_scheduled_at_us,
+        status,
+        status_scheduled_at_us,
+        None,
+    )
+
+
+def acquire(connection: apsw.Connection, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> int | None:
+    mine: int | None = value(connection, "lock_with_guid", {"guid": lock_guid})
+    if mine is not None:
+        return mine
+    taking = {"guid": lock_guid, "worker": worker, "now": now_us, "stale_before": stale_before_us}
+    taken: int | None = value(connection, "acquire", taking)
+    return taken
+
+
+def heartbeat(
+    connection: apsw.Connection, locks: Sequence[Lock], now_us: int, stale_before_us: int
+) -> tuple[frozenset[int], int]:
+    """Which of the locks were lost, and how many shards wait for a worker."""
+    kept = {shard_id for (shard_id,) in fetch(connection, "heartbeat", {"now": now_us, "locks": json.dumps(locks)})}
+    waiting: int = value(connection, "waiting_shards", {"stale_before": stale_before_us})
+    return frozenset(lock.shard_id for lock in locks if lock.shard_id not in kept), waiting
+
+
+def release(connection: apsw.Connection, locks: Sequence[Lock], now_us: int) -> None:
+    run(connection, "release", {"now": now_us, "locks": json.dumps(locks)})

@@ -1,0 +1,79 @@
+"""Makes an installation in a file, and checks one that is there."""
+
+import os
+
+import apsw
+
+from clepsydra.schema import migrations
+from clepsydra.store.errors import Unusable
+from clepsydra.store.sqlite.connection import APPLICATION_ID, QUERIES, connect
+from clepsydra.store.sqlite.errors import translated
+
+SCHEMA_VERSION = len(migrations("sqlite"))
+
+
+def install(path: str, shards: int) -> int:
+    """Create the tables if they are not there. Returns the number of shards, which never changes afterwards."""
+    try:
+        connection = connect(path, create=True)
+        try:
+            # The journal mode is a property of the file, and cannot be changed within a transaction.
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            installed = _install(connection, path, shards)
+            connection.execute("COMMIT")
+            return installed
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise translated(error, path) from error
+
+
+def _install(connection: apsw.Connection, path: str, shards: int) -> int:
+    version = connection.pragma("user_version")
+    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
+        for text in migrations("sqlite"):
+            connection.execute(text)
+        connection.executemany(QUERIES["install_lock"], [(shard_id,) for shard_id in range(shards)])
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", SCHEMA_VERSION)
+        return shards
+    _check(connection, path)
+    existing = int(connection.execute(QUERIES["count_locks"]).get)
+    if existing != shards:
+        raise Unusable(
+            f"the store {path} has {existing} shards, not {shards}, and their number cannot change; "
+            f"leave the number out, or make a new store"
+        )
+    return existing
+
+
+def check(path: str) -> int:
+    """Make sure that the file is an installation of this version. Returns the number of shards."""
+    if not os.path.exists(path):
+        raise Unusable(f"there is no store at {path}; make one with `clepsydra init --store sqlite:///{path}`")
+    if os.path.isdir(path):
+        raise Unusable(f"{path} is a folder, not a store; name a file in it")
+    try:
+        connection = connect(path)
+        try:
+            _check(connection, path)
+            return int(connection.execute(QUERIES["count_locks"]).get)
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise translated(error, path) from error
+
+
+def _check(connection: apsw.Connection, path: str) -> None:
+    if connection.pragma("application_id") != APPLICATION_ID:
+        raise Unusable(
+            f"{path} is a SQLite database, but not a store of Clepsydra; name another file, "
+            f"or make a store with `clepsydra init`"
+        )
+    version = connection.pragma("user_version")
+    if version > SCHEMA_VERSION:
+        raise Unusable(
+            f"the store {path} has schema version {version}, and this Clepsydra knows versions up to {SCHEMA_VERSION}; "
+            f"upgrade Clepsydra"
+        )

@@ -1,0 +1,139 @@
+"""The reads, as operations on a connection: each sees one snapshot."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from clepsydra.store.port import (
+    Action,
+    Audit,
+    Due,
+    LockInfo,
+    Page,
+    Queue,
+    Row,
+    StalePage,
+    Stats,
+    Violation,
+)
+from clepsydra.store.sqlite.batches import load
+from clepsydra.store.sqlite.connection import fetch, run, value
+
+
+def get(connection: apsw.Connection, action_ids: Sequence[str]) -> list[Action | None]:
+    if len(action_ids) == 1:
+        rows = fetch(connection, "get_one", (action_ids[0],))
+    else:
+        run(connection, "clear_action_ids")
+        load(connection, "action_ids", list(enumerate(action_ids)))
+        rows = fetch(connection, "get")
+    found: list[Action | None] = [None] * len(action_ids)
+    for n, *columns in rows:
+        found[n] = Action(*columns)
+    return found
+
+
+def list_actions(connection: apsw.Connection, after_id: str | None, limit: int) -> list[Action]:
+    rows = fetch(connection, "list_actions", {"after": after_id or "", "limit": limit})
+    return [Action(*columns) for columns in rows]
+
+
+def due(
+    connection: apsw.Connection,
+    shard_id: int,
+    incoming_from_us: int,
+    incoming_limit: int,
+    from_us: int,
+    until_us: int,
+    limit: int,
+) -> Page:
+    arrived = {"shard_id": shard_id, "from_at": incoming_from_us, "limit": incoming_limit}
+    incoming = fetch(connection, "incoming", arrived)
+    due = fetch(connection, "due", {"shard_id": shard_id, "from_at": from_us, "until": until_us, "limit": limit})
+    return Page(
+        [
+            Due(
+                Row(Queue.INCOMING, shard_id, created_at, action_id, guid, scheduled_at),
+                None if meta is None else Action(action_id, guid, meta, spec, status, status_scheduled_at),
+            )
+            for created_at, action_id, guid, scheduled_at, meta, spec, status, status_scheduled_at in incoming
+        ],
+        [
+            Due(
+                Row(Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
+                None if meta is None else Action(action_id, guid, meta, spec, status, status_scheduled_at),
+            )
+            for scheduled_at, action_id, guid, rescheduled_at, meta, spec, status, status_scheduled_at in due
+        ],
+    )
+
+
+def stale(
+    connection: apsw.Connection, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int
+) -> StalePage:
+    at_us, action_id, guid = after or (from_us - 1, "\U0010ffff", "")
+    rows = fetch(
+        connection,
+        "stale_page",
+        {"shard_id": shard_id, "at": at_us, "action_id": action_id, "guid": guid, "limit": limit},
+    )
+    found = [
+        Row(Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at)
+        for scheduled_at, action_id, guid, rescheduled_at, is_stale in rows
+        if is_stale
+    ]
+    return StalePage(found, rows[-1][:3] if len(rows) == limit else None, len(rows))
+
+
+def free_lock_exists(connection: apsw.Connection, lock_guid: str, stale_before_us: int) -> bool:
+    return bool(value(connection, "free_lock_exists", {"guid": lock_guid, "stale_before": stale_before_us}))
+
+
+def locks(connection: apsw.Connection) -> list[LockInfo]:
+    return [_lock_info(*columns) for columns in fetch(connection, "locks")]
+
+
+def _lock_info(
+    shard_id: int,
+    locked: int,
+    guid: str,
+    locked_by: str,
+    start: int,
+    heartbeat: int,
+    incoming: int,
+    processing: int,
+    *earliest: int | None,
+) -> LockInfo:
+    return LockInfo(
+        shard_id, bool(locked), guid, locked_by, start, heartbeat, incoming, processing, _earliest(*earliest)
+    )
+
+
+def stats(connection: apsw.Connection, now_us: int) -> Stats:
+    columns: tuple[Any, ...] = value(connection, "stats", {"now": now_us})
+    actions, incoming, processing, due_rows, incoming_earliest, processing_earliest, shards, locked = columns
+    return Stats(
+        actions, incoming, processing, due_rows, _earliest(incoming_earliest, processing_earliest), shards, locked
+    )
+
+
+def audit(connection: apsw.Connection, limit: int) -> Audit:
+    actions, live, rows, with_row, with_several = value(connection, "audit_counts")
+    violations = []
+    if with_row != actions or with_several:
+        violations = [
+            Violation(action_id, guid, [_row_of(action_id, guid, *row) for row in json.loads(found)])
+            for action_id, guid, found in fetch(connection, "audit_violations", {"limit": limit})
+        ]
+    return Audit(actions, live, rows - live, actions - with_row, with_several, violations)
+
+
+def _row_of(action_id: str, guid: str, is_incoming: int, shard_id: int, at_us: int, scheduled_at_us: int) -> Row:
+    queue = Queue.INCOMING if is_incoming else Queue.PROCESSING
+    return Row(queue, shard_id, at_us, action_id, guid, scheduled_at_us)
+
+
+def _earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)

@@ -1,0 +1,356 @@
+-- Every statement takes its whole batch at once: rows are loaded into a temporary table, judged by one statement, and
+-- then written by the next ones according to the judgement. A judgement is one letter per row, so that the outcomes
+-- of a batch are read back as one string.
+
+-- name: temporary_tables
+CREATE TEMP TABLE puts (
+    n INTEGER PRIMARY KEY,
+    action_id TEXT,
+    guid TEXT,
+    meta BLOB,
+    spec BLOB,
+    status BLOB,
+    scheduled_at INTEGER,
+    shard_id INTEGER,
+    created_at INTEGER,
+    seen_guid TEXT,
+    seen_scheduled_at INTEGER,
+    seen_meta BLOB,
+    judgement TEXT
+);
+CREATE TEMP TABLE advances (
+    n INTEGER PRIMARY KEY,
+    is_incoming INTEGER,
+    shard_id INTEGER,
+    at INTEGER,
+    action_id TEXT,
+    guid TEXT,
+    to_at INTEGER,
+    seen_scheduled_at INTEGER,
+    status BLOB,
+    status_scheduled_at INTEGER,
+    judgement TEXT
+);
+CREATE TEMP TABLE row_keys (
+    shard_id INTEGER,
+    at INTEGER,
+    action_id TEXT,
+    guid TEXT
+);
+CREATE TEMP TABLE action_ids (
+    n INTEGER PRIMARY KEY,
+    action_id TEXT
+);
+
+-- name: clear_puts
+DELETE FROM temp.puts;
+
+-- name: clear_advances
+DELETE FROM temp.advances;
+
+-- name: clear_row_keys
+DELETE FROM temp.row_keys;
+
+-- name: clear_action_ids
+DELETE FROM temp.action_ids;
+
+-- d: done by an earlier try, l: too late, m: write the meta alone, w: write a new life, c: conflict
+-- name: judge_puts
+UPDATE temp.puts AS p
+SET judgement = (
+    SELECT CASE
+        WHEN p.shard_id IS NULL AND s.meta = p.meta THEN 'd'
+        WHEN p.shard_id IS NOT NULL AND s.meta_action_guid = p.guid THEN 'd'
+        WHEN p.created_at < :oldest THEN 'l'
+        WHEN p.shard_id IS NULL THEN CASE WHEN s.meta = p.seen_meta THEN 'm' ELSE 'c' END
+        WHEN s.meta_action_guid IS p.seen_guid
+            AND s.status_scheduled_at IS p.seen_scheduled_at
+            AND s.meta IS p.seen_meta THEN 'w'
+        ELSE 'c'
+    END
+    FROM (SELECT 1)
+    LEFT JOIN scheduled_actions AS s ON s.meta_action_id_hash = 0 AND s.meta_action_id = p.action_id
+);
+
+-- name: write_lives
+INSERT INTO scheduled_actions (
+    meta_action_id_hash, meta_action_id, meta, meta_action_guid, spec, status, status_scheduled_at
+)
+SELECT 0, action_id, meta, guid, spec, status, scheduled_at FROM temp.puts WHERE judgement = 'w' ORDER BY n
+ON CONFLICT (meta_action_id_hash, meta_action_id) DO UPDATE SET
+    meta = excluded.meta,
+    meta_action_guid = excluded.meta_action_guid,
+    spec = excluded.spec,
+    status = excluded.status,
+    status_scheduled_at = excluded.status_scheduled_at;
+
+-- name: append_to_incoming_queue
+INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)
+SELECT shard_id, created_at, action_id, guid, scheduled_at FROM temp.puts WHERE judgement = 'w';
+
+-- name: write_metas
+UPDATE scheduled_actions SET meta = p.meta
+FROM temp.puts AS p
+WHERE p.judgement = 'm' AND meta_action_id_hash = 0 AND meta_action_id = p.action_id;
+
+-- name: put_judgements
+SELECT group_concat(judgement, '' ORDER BY n) FROM temp.puts;
+
+-- name: current_of_conflicts
+SELECT p.n, s.meta_action_id, s.meta_action_guid, s.meta, s.spec, s.status, s.status_scheduled_at
+FROM temp.puts AS p
+JOIN scheduled_actions AS s ON s.meta_action_id_hash = 0 AND s.meta_action_id = p.action_id
+WHERE p.judgement = 'c';
+
+-- name: get
+SELECT g.n, s.meta_action_id, s.meta_action_guid, s.meta, s.spec, s.status, s.status_scheduled_at
+FROM temp.action_ids AS g
+JOIN scheduled_actions AS s ON s.meta_action_id_hash = 0 AND s.meta_action_id = g.action_id;
+
+-- name: get_one
+SELECT 0, meta_action_id, meta_action_guid, meta, spec, status, status_scheduled_at
+FROM scheduled_actions
+WHERE meta_action_id_hash = 0 AND meta_action_id = ?;
+
+-- name: list_actions
+SELECT meta_action_id, meta_action_guid, meta, spec, status, status_scheduled_at
+FROM scheduled_actions
+WHERE meta_action_id_hash = 0 AND meta_action_id > :after
+ORDER BY meta_action_id
+LIMIT :limit;
+
+-- name: free_lock_exists
+SELECT EXISTS (
+    SELECT 1 FROM shard_locks WHERE locked = 0 OR last_heartbeat_at < :stale_before OR last_lock_guid = :guid
+);
+
+-- name: lock_with_guid
+SELECT shard_id FROM shard_locks WHERE locked = 1 AND last_lock_guid = :guid;
+
+-- name: acquire
+UPDATE shard_locks
+SET locked = 1,
+    last_lock_guid = :guid,
+    last_locked_by = :worker,
+    last_processing_start_at = :now,
+    last_heartbeat_at = :now
+WHERE shard_id = (
+    SELECT shard_id FROM shard_locks
+    WHERE locked = 0 OR last_heartbeat_at < :stale_before
+    ORDER BY last_processing_start_at, shard_id
+    LIMIT 1
+)
+RETURNING shard_id;
+
+-- name: heartbeat
+UPDATE shard_locks SET last_heartbeat_at = max(last_heartbeat_at, :now)
+WHERE locked = 1
+    AND (shard_id, last_lock_guid) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:locks))
+RETURNING shard_id;
+
+-- name: waiting_shards
+SELECT count(*) FROM shard_locks WHERE locked = 0 OR last_heartbeat_at < :stale_before;
+
+-- name: release
+UPDATE shard_locks SET locked = 0, last_heartbeat_at = max(last_heartbeat_at, :now)
+WHERE locked = 1
+    AND (shard_id, last_lock_guid) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:locks));
+
+-- name: incoming
+SELECT
+    q.created_at, q.action_id, q.action_guid, q.scheduled_at,
+    s.meta, s.spec, s.status, s.status_scheduled_at
+FROM (
+    SELECT created_at, action_id, action_guid, scheduled_at FROM incoming_queue
+    WHERE shard_id = :shard_id AND created_at >= :from_at
+    ORDER BY created_at, action_id, action_guid
+    LIMIT :limit
+) AS q
+LEFT JOIN scheduled_actions AS s
+    ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
+ORDER BY q.created_at, q.action_id, q.action_guid;
+
+-- name: due
+SELECT
+    q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at,
+    s.meta, s.spec, s.status, s.status_scheduled_at
+FROM (
+    SELECT scheduled_at, action_id, action_guid, last_reschedule_at FROM processing_queue
+    WHERE shard_id = :shard_id AND scheduled_at BETWEEN :from_at AND :until
+    ORDER BY scheduled_at, action_id, action_guid
+    LIMIT :limit
+) AS q
+LEFT JOIN scheduled_actions AS s
+    ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
+ORDER BY q.scheduled_at, q.action_id, q.action_guid;
+
+-- name: stale_page
+SELECT q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at, s.meta_action_id IS NULL
+FROM (
+    SELECT scheduled_at, action_id, action_guid, last_reschedule_at FROM processing_queue
+    WHERE shard_id = :shard_id AND (scheduled_at, action_id, action_guid) > (:at, :action_id, :guid)
+    ORDER BY scheduled_at, action_id, action_guid
+    LIMIT :limit
+) AS q
+LEFT JOIN scheduled_actions AS s
+    ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
+ORDER BY q.scheduled_at, q.action_id, q.action_guid;
+
+-- name: migrate
+INSERT INTO processing_queue (
+    shard_id, scheduled_at, action_id, action_guid,
+    added_to_incoming_queue_at,
+    moved_from_incoming_to_processing_queue_by_sync_with_guid,
+    moved_from_incoming_to_processing_queue_at
+)
+SELECT q.shard_id, q.scheduled_at, q.action_id, q.action_guid, q.created_at, :sync_guid, :at
+FROM temp.row_keys AS k
+JOIN incoming_queue AS q
+    ON q.shard_id = k.shard_id AND q.created_at = k.at AND q.action_id = k.action_id AND q.action_guid = k.guid;
+
+-- name: drop_from_incoming
+DELETE FROM incoming_queue
+WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.row_keys);
+
+-- name: drop_from_processing
+DELETE FROM processing_queue
+WHERE (shard_id, scheduled_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.row_keys);
+
+-- d: done by an earlier try, g: gone, s: stale, m: move the row, r: remove row and action
+-- name: judge_advances
+UPDATE temp.advances AS a
+SET judgement = (
+    SELECT CASE
+        WHEN coalesce(p.shard_id, i.shard_id) IS NULL THEN CASE
+            WHEN t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at THEN 'd'
+            ELSE 'g'
+        END
+        WHEN s.meta_action_guid IS NOT a.guid THEN 's'
+        WHEN a.seen_scheduled_at IS NOT NULL AND a.seen_scheduled_at <> s.status_scheduled_at THEN 'g'
+        WHEN a.to_at IS NULL THEN 'r'
+        ELSE 'm'
+    END
+    FROM (SELECT 1)
+    LEFT JOIN processing_queue AS p
+        ON a.is_incoming = 0
+        AND p.shard_id = a.shard_id AND p.scheduled_at = a.at AND p.action_id = a.action_id AND p.action_guid = a.guid
+    LEFT JOIN incoming_queue AS i
+        ON a.is_incoming = 1
+        AND i.shard_id = a.shard_id AND i.created_at = a.at AND i.action_id = a.action_id AND i.action_guid = a.guid
+    LEFT JOIN processing_queue AS t
+        ON t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
+    LEFT JOIN scheduled_actions AS s
+        ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
+);
+
+-- name: move_within_processing
+UPDATE processing_queue
+SET scheduled_at = a.to_at, last_reschedule_by_sync_with_guid = :sync_guid, last_reschedule_at = :at
+FROM temp.advances AS a
+WHERE a.judgement = 'm' AND a.is_incoming = 0
+    AND processing_queue.shard_id = a.shard_id AND processing_queue.scheduled_at = a.at
+    AND processing_queue.action_id = a.action_id AND processing_queue.action_guid = a.guid;
+
+-- name: move_from_incoming
+INSERT INTO processing_queue (
+    shard_id, scheduled_at, action_id, action_guid,
+    added_to_incoming_queue_at,
+    last_reschedule_by_sync_with_guid,
+    last_reschedule_at
+)
+SELECT shard_id, to_at, action_id, guid, at, :sync_guid, :at
+FROM temp.advances WHERE judgement = 'm' AND is_incoming = 1;
+
+-- name: delete_advanced_from_incoming
+DELETE FROM incoming_queue
+WHERE (shard_id, created_at, action_id, action_guid) IN (
+    SELECT shard_id, at, action_id, guid FROM temp.advances WHERE is_incoming = 1 AND judgement IN ('m', 'r', 's')
+);
+
+-- name: delete_advanced_from_processing
+DELETE FROM processing_queue
+WHERE (shard_id, scheduled_at, action_id, action_guid) IN (
+    SELECT shard_id, at, action_id, guid FROM temp.advances WHERE is_incoming = 0 AND judgement IN ('r', 's')
+);
+
+-- name: write_statuses
+UPDATE scheduled_actions SET status = a.status, status_scheduled_at = a.status_scheduled_at
+FROM temp.advances AS a
+WHERE a.judgement = 'm' AND a.status IS NOT NULL
+    AND meta_action_id_hash = 0 AND meta_action_id = a.action_id;
+
+-- name: remove_actions
+DELETE FROM scheduled_actions
+WHERE meta_action_id_hash = 0
+    AND meta_action_id IN (SELECT action_id FROM temp.advances WHERE judgement = 'r');
+
+-- name: advance_judgements
+SELECT group_concat(judgement, '' ORDER BY n) FROM temp.advances;
+
+-- name: locks
+SELECT
+    l.shard_id, l.locked, l.last_lock_guid, l.last_locked_by, l.last_processing_start_at, l.last_heartbeat_at,
+    coalesce(i.n, 0), coalesce(p.n, 0), i.earliest, p.earliest
+FROM shard_locks AS l
+LEFT JOIN (SELECT shard_id, count(*) AS n, min(scheduled_at) AS earliest FROM incoming_queue GROUP BY shard_id) AS i
+    ON i.shard_id = l.shard_id
+LEFT JOIN (SELECT shard_id, count(*) AS n, min(scheduled_at) AS earliest FROM processing_queue GROUP BY shard_id) AS p
+    ON p.shard_id = l.shard_id
+ORDER BY l.shard_id;
+
+-- name: stats
+SELECT
+    (SELECT count(*) FROM scheduled_actions),
+    (SELECT count(*) FROM incoming_queue),
+    (SELECT count(*) FROM processing_queue),
+    (SELECT count(*) FROM incoming_queue WHERE scheduled_at <= :now)
+        + (SELECT sum((SELECT count(*) FROM processing_queue AS p
+                       WHERE p.shard_id = l.shard_id AND p.scheduled_at <= :now)) FROM shard_locks AS l),
+    (SELECT min(scheduled_at) FROM incoming_queue),
+    (SELECT min((SELECT min(p.scheduled_at) FROM processing_queue AS p WHERE p.shard_id = l.shard_id))
+     FROM shard_locks AS l),
+    (SELECT count(*) FROM shard_locks),
+    (SELECT sum(locked) FROM shard_locks);
+
+-- name: audit_counts
+WITH
+rows AS (
+    SELECT action_id, action_guid FROM incoming_queue
+    UNION ALL
+    SELECT action_id, action_guid FROM processing_queue
+),
+live AS (
+    SELECT s.meta_action_id AS action_id, count(*) AS n
+    FROM rows AS r
+    JOIN scheduled_actions AS s
+        ON s.meta_action_id_hash = 0 AND s.meta_action_id = r.action_id AND s.meta_action_guid = r.action_guid
+    GROUP BY s.meta_action_id
+)
+SELECT
+    (SELECT count(*) FROM scheduled_actions),
+    (SELECT coalesce(sum(n), 0) FROM live),
+    (SELECT count(*) FROM rows),
+    (SELECT count(*) FROM live),
+    (SELECT count(*) FROM live WHERE n > 1);
+
+-- name: audit_violations
+WITH rows AS (
+    SELECT 1 AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at FROM incoming_queue
+    UNION ALL
+    SELECT 0, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM processing_queue
+)
+SELECT
+    s.meta_action_id, s.meta_action_guid,
+    json_group_array(json_array(r.is_incoming, r.shard_id, r.at, r.scheduled_at)) FILTER (WHERE r.shard_id IS NOT NULL)
+FROM scheduled_actions AS s
+LEFT JOIN rows AS r ON r.action_id = s.meta_action_id AND r.action_guid = s.meta_action_guid
+GROUP BY s.meta_action_id
+HAVING count(r.shard_id) <> 1
+ORDER BY s.meta_action_id
+LIMIT :limit;
+
+-- name: install_lock
+INSERT INTO shard_locks VALUES (?, 0, '', '', 0, 0);
+
+-- name: count_locks
+SELECT count(*) FROM shard_locks;
