@@ -1,5 +1,6 @@
 """How long to wait before an occurrence is tried again, or whether to give it up."""
 
+from clepsydra.core.limits import RETRY_DELAY_MAX_US
 from clepsydra.core.moments import duration_us
 from clepsydra.v1.action_pb2 import RetryPolicy
 
@@ -15,10 +16,15 @@ def retry_delay_us(policy: RetryPolicy, failures: int, fraction: float) -> int:
     first_us = duration_us(policy.first_delay)
     max_us = duration_us(policy.max_delay)
     try:
-        delay_us = min(float(max_us), first_us * policy.multiplier ** (failures - 1))
+        delay_us = min(max_us, first_us * policy.multiplier ** (failures - 1))
     except OverflowError:
-        delay_us = float(max_us)
+        delay_us = max_us if first_us else 0
     return round(delay_us * (1 + policy.jitter * (2 * fraction - 1)))
+
+
+def wished_delay_us(wish_us: int) -> int:
+    """A target's wish for the wait, held to what a user could ask for."""
+    return min(max(wish_us, 0), RETRY_DELAY_MAX_US)
 
 
 def attempts_are_used_up(policy: RetryPolicy, failures: int) -> bool:

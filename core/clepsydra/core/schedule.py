@@ -16,17 +16,20 @@ class Next(NamedTuple):
 NO_MORE = Next(None, 0)
 
 
-def first_occurrence(schedule: Schedule, now_us: int) -> int:
-    """An action accepted after its start runs at once, or on the next point of its grid.
+def first_occurrence(schedule: Schedule, now_us: int) -> int | None:
+    """An action accepted after its start runs at once, or on the next point of its grid; None if it ends before that.
 
     Occurrences before the action existed are not missed: nobody was asked to carry them out.
     """
     start_us = us_of(schedule.start_time)
-    if start_us >= now_us:
-        return start_us
+    if not schedule.HasField("periodic"):
+        return max(start_us, now_us)
+    periodic = schedule.periodic
     if _is_fixed_rate(schedule):
-        return _grid_point_at_or_after(start_us, duration_us(schedule.periodic.interval), now_us)
-    return now_us
+        at_us = _grid_point_at_or_after(start_us, duration_us(periodic.interval), now_us)
+    else:
+        at_us = max(start_us, now_us)
+    return at_us if at_us <= _end_us(periodic) else None
 
 
 def next_occurrence(schedule: Schedule, occurrence_us: int, runs: int, now_us: int) -> Next:
@@ -36,18 +39,32 @@ def next_occurrence(schedule: Schedule, occurrence_us: int, runs: int, now_us: i
     periodic = schedule.periodic
     if periodic.max_runs and runs >= periodic.max_runs:
         return NO_MORE
-    interval_us = duration_us(periodic.interval)
+    start_us, interval_us = us_of(schedule.start_time), duration_us(periodic.interval)
     if _is_fixed_rate(schedule):
-        return _next_on_grid(periodic, us_of(schedule.start_time), interval_us, occurrence_us, now_us)
-    at_us = max(now_us, occurrence_us) + interval_us
+        return _next_on_grid(periodic, start_us, interval_us, occurrence_us, now_us)
+    # The start comes last only if a user wanted a run before it.
+    at_us = max(max(now_us, occurrence_us) + interval_us, start_us)
     return Next(at_us, 0) if at_us <= _end_us(periodic) else NO_MORE
 
 
-def next_fixed_rate_occurrence(schedule: Schedule, occurrence_us: int, runs: int) -> int | None:
-    """The occurrence to which a late retry gives way; None if there is none, or no grid."""
+def resumed_occurrence(schedule: Schedule, occurrence_us: int, runs: int, now_us: int) -> Next:
+    """Where a paused action goes on. An occurrence that passed meanwhile is carried out late only without a grid."""
+    if occurrence_us >= now_us:
+        return Next(occurrence_us, 0)
     if not _is_fixed_rate(schedule):
-        return None
-    return next_occurrence(schedule, occurrence_us, runs, occurrence_us).at_us
+        return Next(first_occurrence(schedule, now_us), 0)
+    following = next_occurrence(schedule, occurrence_us, runs, now_us)
+    return Next(following.at_us, following.missed + 1)
+
+
+def retry_gives_way(schedule: Schedule, occurrence_us: int, runs: int, now_us: int, retry_at_us: int) -> bool:
+    """A retry that would pass the next fixed-rate occurrence gives way, if there is still one to give way to."""
+    if not _is_fixed_rate(schedule):
+        return False
+    following = next_occurrence(schedule, occurrence_us, runs, now_us)
+    if following.at_us is None:
+        return False
+    return retry_at_us >= following.at_us - following.missed * duration_us(schedule.periodic.interval)
 
 
 def _next_on_grid(periodic: Periodic, start_us: int, interval_us: int, occurrence_us: int, now_us: int) -> Next:

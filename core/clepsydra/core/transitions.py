@@ -29,8 +29,8 @@ from clepsydra.core.events import (
     Turn,
 )
 from clepsydra.core.moments import END_OF_TIME_US, duration_us, set_us, us_of
-from clepsydra.core.retry import attempts_are_used_up, retry_delay_us, would_take_too_long
-from clepsydra.core.schedule import first_occurrence, next_fixed_rate_occurrence, next_occurrence
+from clepsydra.core.retry import attempts_are_used_up, retry_delay_us, wished_delay_us, would_take_too_long
+from clepsydra.core.schedule import first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 
@@ -63,8 +63,7 @@ class ImpossibleEvent(Exception):
 def step(spec: Spec, status: Status, event: Event, moment: Moment) -> Step:
     """What an event means for an action. Neither spec nor status is changed."""
     if status.state not in ALLOWED_STATES[type(event)]:
-        state = action_pb2.State.Name(status.state)
-        raise ImpossibleEvent(f"{type(event).__name__} means nothing to an action that is {state}")
+        raise ImpossibleEvent(f"{type(event).__name__} means nothing to an action that is {_name_of(status.state)}")
     return _MEANINGS[type(event)](spec, status, event, moment)
 
 
@@ -96,7 +95,7 @@ def attempt_id(guid: str, status: Status) -> str:
 
 
 def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> Step:
-    return _plan_occurrence(Status(), first_occurrence(spec.schedule, moment.now_us), moment)
+    return _plan_if_any(spec, Status(), first_occurrence(spec.schedule, moment.now_us), moment)
 
 
 def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Step:
@@ -109,30 +108,22 @@ def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Ste
 def _resumed(spec: Spec, status: Status, _event: Resumed, moment: Moment) -> Step:
     resumed = _copy(status)
     occurrence_us = us_of(status.occurrence_time)
-    if occurrence_us >= moment.now_us:
-        return _plan_occurrence(resumed, occurrence_us, moment)
-    # The occurrence that waited when the action was paused has passed; it may be carried out late only if
-    # there is no grid to go back to.
-    following = next_occurrence(spec.schedule, occurrence_us, status.counters.runs, moment.now_us)
-    if following.at_us is None or next_fixed_rate_occurrence(spec.schedule, occurrence_us, 0) is None:
-        return _plan_occurrence(resumed, moment.now_us, moment)
-    resumed.counters.missed_occurrences += following.missed + 1
-    return _plan_occurrence(resumed, following.at_us, moment)
+    following = resumed_occurrence(spec.schedule, occurrence_us, status.counters.runs, moment.now_us)
+    resumed.counters.missed_occurrences += following.missed
+    return _plan_if_any(spec, resumed, following.at_us, moment)
 
 
 def _run_requested(_spec: Spec, status: Status, _event: RunRequested, moment: Moment) -> Step:
-    fresh = Status()
-    if status.state not in KEPT:
-        fresh.counters.CopyFrom(status.counters)
-    return _plan_occurrence(fresh, moment.now_us, moment)
+    requested = _copy(status)
+    # Somebody has looked at it: the limit on interruptions starts over.
+    requested.counters.consecutive_interrupted_attempts = 0
+    return _plan_occurrence(requested, moment.now_us, moment)
 
 
 def _deleted(_spec: Spec, status: Status, event: Deleted, moment: Moment) -> Step:
     tombstone = _copy(status)
     tombstone.state = action_pb2.DELETED
-    purge_at_us = moment.now_us + event.retention_us
-    set_us(tombstone.scheduled_time, purge_at_us)
-    return Step(tombstone, purge_at_us)
+    return _plan(tombstone, moment.now_us + event.retention_us, moment)
 
 
 def _began(spec: Spec, status: Status, event: Began, moment: Moment) -> Step:
@@ -163,11 +154,12 @@ def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
     occurrence.failed_attempts += 1
     if not occurrence.HasField("first_attempt_time"):
         occurrence.first_attempt_time.CopyFrom(event.attempt.start_time)
-    delay_us = event.retry_after_us
-    if delay_us is None:
+    if event.retry_after_us is None:
         delay_us = retry_delay_us(spec.retry, occurrence.failed_attempts, moment.fraction)
+    else:
+        delay_us = wished_delay_us(event.retry_after_us)
     retry_at_us = moment.now_us + delay_us
-    given_up = _why_no_retry(spec, failed, event, retry_at_us)
+    given_up = _why_no_retry(spec, failed, event, moment, retry_at_us)
     if given_up is None:
         failed.state = action_pb2.RETRYING
         return _plan(failed, retry_at_us, moment)
@@ -175,7 +167,7 @@ def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
     return _go_on(spec, failed, moment, action_pb2.FAILED, given_up)
 
 
-def _why_no_retry(spec: Spec, status: Status, event: Failed, retry_at_us: int) -> str | None:
+def _why_no_retry(spec: Spec, status: Status, event: Failed, moment: Moment, retry_at_us: int) -> str | None:
     if not event.retryable:
         return "the target asked not to be tried again"
     if attempts_are_used_up(spec.retry, status.occurrence.failed_attempts):
@@ -185,8 +177,7 @@ def _why_no_retry(spec: Spec, status: Status, event: Failed, retry_at_us: int) -
     if retry_at_us >= END_OF_TIME_US:
         return "the next retry would lie beyond the end of time"
     occurrence_us = us_of(status.occurrence_time)
-    following_us = next_fixed_rate_occurrence(spec.schedule, occurrence_us, status.counters.runs + 1)
-    if following_us is not None and retry_at_us >= following_us:
+    if retry_gives_way(spec.schedule, occurrence_us, status.counters.runs + 1, moment.now_us, retry_at_us):
         return "the next occurrence comes first"
     return None
 
@@ -236,9 +227,16 @@ def _end(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, r
     retention = spec.retention
     kept = retention.after_success if ending == action_pb2.SUCCEEDED else retention.after_failure
     kept_us = duration_us(kept)
-    if kept_us == 0:
+    # A change by a user makes a row in any case: it is purged as soon as a worker sees it.
+    if kept_us == 0 and moment.row_at_us is not None:
         return Step(status, None)
     return _plan(status, moment.now_us + kept_us, moment)
+
+
+def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) -> Step:
+    if at_us is None:
+        return _end(spec, status, moment, action_pb2.EXPIRED, "no occurrence of it is left")
+    return _plan_occurrence(status, at_us, moment)
 
 
 def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
@@ -251,11 +249,11 @@ def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
 
 def _plan(status: Status, at_us: int, moment: Moment) -> Step:
     """Plan the status for a time that it never had, and the row for a time that is not its own."""
+    at_us = min(at_us, END_OF_TIME_US)
     if moment.row_at_us is not None:
         at_us = max(at_us, us_of(status.scheduled_time) + 1)
         if at_us == moment.row_at_us:
             at_us += 1
-    at_us = min(at_us, END_OF_TIME_US)
     set_us(status.scheduled_time, at_us)
     return Step(status, at_us)
 
@@ -277,6 +275,11 @@ def _copy(status: Status) -> Status:
     return copied
 
 
+def _name_of(state: int) -> str:
+    # A newer version may have written a state that this one has no name for.
+    return action_pb2.State.Name(state) if state in action_pb2.State.values() else str(state)
+
+
 _ANY_STATE = frozenset(action_pb2.State.values())
 
 # In which states an event can happen: the diagram in docs/ is drawn from this table and from `step` itself.
@@ -290,7 +293,7 @@ ALLOWED_STATES: dict[type[Any], frozenset[int]] = {
     Succeeded: LIVE,
     Failed: LIVE,
     Interrupted: LIVE,
-    Expired: LIVE,
+    Expired: frozenset({action_pb2.SCHEDULED}),
     Purged: KEPT,
 }
 

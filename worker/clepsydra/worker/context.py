@@ -10,12 +10,18 @@ class Context:
 
     `idempotency_key` is the same for every attempt at one occurrence of one life of the action: a target that
     remembers it can tell a repetition from new work.
+
+    `cancelled` becomes true when the attempt is given up: its deadline has passed, its lease was lost, or its worker
+    stops. A coroutine is told by a `CancelledError` as well. A thread cannot be stopped from outside: a handler that
+    runs in one and may take long looks at `cancelled` from time to time and returns, because nothing that it does
+    from then on counts, and another attempt may already be under way.
     """
 
     __slots__ = (
         "action_id",
         "attempt_id",
         "attempt_number",
+        "cancelled",
         "deadline_us",
         "idempotency_key",
         "occurrence_us",
@@ -43,6 +49,7 @@ class Context:
         self.scheduled_us = scheduled_us
         self.deadline_us = deadline_us
         self.worker = worker
+        self.cancelled = False
 
     @property
     def occurrence_time(self) -> datetime:

@@ -18,7 +18,7 @@ class WorkerSettings(BaseModel):
     grace_ms: int = Field(5_000, ge=100, description="Time for writing an outcome, added to each lease.")
     lock_life_ms: int = Field(10_000, ge=100, description="A shard lock without a heartbeat for this long is stale.")
     heartbeat_ms: int = Field(2_500, ge=10, description="Time between heartbeats of the shard locks.")
-    horizon_ms: int = Field(1_000, ge=0, description="How far ahead of their time rows are read.")
+    horizon_ms: int = Field(2_000, ge=0, description="How far ahead of their time rows are read.")
     poll_min_ms: int = Field(20, ge=1, description="Time between looks at a shard that has work.")
     poll_max_ms: int = Field(1_000, ge=1, description="Time between looks at an idle shard, if no hint comes.")
     shard_max_ms: int = Field(30_000, ge=1, description="A shard is given back after this long, so that loops rotate.")

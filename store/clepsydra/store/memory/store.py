@@ -151,7 +151,7 @@ class MemoryStore:
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         moved = 0
         for row in rows:
-            incoming = self.rows.pop(_key(row), None)
+            incoming = self.rows.pop(_key(row), None) if row.queue is Queue.INCOMING else None
             if incoming is not None:
                 key = (Queue.PROCESSING, row.shard_id, incoming.scheduled_at_us, row.action_id, row.guid)
                 self.rows[key] = QueueRow(incoming.scheduled_at_us, row.at_us, moved_by=mark)

@@ -1,0 +1,63 @@
+"""The ways in which a call can fail. Each says what happened, to what, and what to do about it, in one sentence."""
+
+from clepsydra.core.validation import Violations, under
+
+
+class SchedulerError(Exception):
+    """A call that was not carried out, or of which nobody can tell."""
+
+
+class InvalidArgument(SchedulerError):
+    """The request is wrong in itself; `violations` name the fields, as seen from the request."""
+
+    def __init__(self, violations: Violations) -> None:
+        path, description = violations[0]
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        super().__init__(f"{path}: {description}{more}" if path else f"the request {description}{more}")
+        self.violations = violations
+
+    def under(self, prefix: str) -> "InvalidArgument":
+        """The same error, seen from a request that holds this one."""
+        return InvalidArgument(under(prefix, self.violations))
+
+
+class NotFound(SchedulerError):
+    def __init__(self, action_id: str) -> None:
+        super().__init__(f"there is no action {action_id!r}")
+
+
+class AlreadyExists(SchedulerError):
+    def __init__(self, action_id: str) -> None:
+        super().__init__(f"an action {action_id!r} exists already: update it, or choose another id")
+
+
+class EtagMismatch(SchedulerError):
+    def __init__(self, action_id: str) -> None:
+        super().__init__(f"action {action_id!r} has another etag by now: read it again and decide anew")
+
+
+class WrongState(SchedulerError):
+    """The call has no meaning in the action's state."""
+
+
+class Overloaded(SchedulerError):
+    """Nothing was done, because too much waits already."""
+
+
+class DeadlinePassed(SchedulerError):
+    """Nothing was done, because the caller had stopped waiting before the call was sent to the store."""
+
+
+class StoreUnavailable(SchedulerError):
+    """The store certainly did nothing."""
+
+
+class OutcomeUnknown(SchedulerError):
+    """The store may have done it."""
+
+
+class Damaged(SchedulerError):
+    """What is stored cannot be read as an action."""
+
+    def __init__(self, action_id: str) -> None:
+        super().__init__(f"what is stored of action {action_id!r} cannot be decoded: delete it and create it anew")

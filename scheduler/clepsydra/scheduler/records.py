@@ -1,0 +1,64 @@
+"""What the store keeps of an action, and the messages that it stands for."""
+
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from clepsydra.core.moments import set_us
+from clepsydra.scheduler.errors import Damaged
+from clepsydra.store.port import Action
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import AppliedRequest, ScheduledAction
+
+
+class Record(NamedTuple):
+    """A stored action, decoded."""
+
+    # As its owner may see it: without `meta.applied_requests`.
+    action: ScheduledAction
+    applied: tuple[AppliedRequest, ...]
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.action.status.state == action_pb2.DELETED
+
+
+def decoded(stored: Action) -> Record:
+    action = ScheduledAction()
+    try:
+        action.meta.ParseFromString(stored.meta)
+        action.spec.ParseFromString(stored.spec)
+        action.status.ParseFromString(stored.status)
+    except DecodeError as error:
+        raise Damaged(stored.action_id) from error
+    applied = tuple(action.meta.applied_requests)
+    action.meta.ClearField("applied_requests")
+    return Record(action, applied)
+
+
+def encoded(action: ScheduledAction, applied: tuple[AppliedRequest, ...], scheduled_at_us: int) -> Action:
+    """The other way round; the message is as it was when this returns."""
+    meta = action.meta
+    if applied:
+        meta.applied_requests.extend(applied)
+    stored = Action(
+        meta.id,
+        meta.guid,
+        meta.SerializeToString(),
+        action.spec.SerializeToString(),
+        action.status.SerializeToString(),
+        scheduled_at_us,
+    )
+    if applied:
+        meta.ClearField("applied_requests")
+    return stored
+
+
+def salvaged(stored: Action) -> Record:
+    """What the columns alone tell of an action whose messages cannot be read: enough to show it and to delete it."""
+    action = ScheduledAction()
+    action.meta.id = stored.action_id
+    action.meta.guid = stored.guid
+    action.status.reason = "what is stored of this action cannot be decoded"
+    set_us(action.status.scheduled_time, stored.scheduled_at_us)
+    return Record(action, ())

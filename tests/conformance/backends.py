@@ -1,0 +1,77 @@
+"""The stores that the suite is run over. A backend opens an installation of its own for each test.
+
+The suite looks at a store through the port only, so this is all that a new store has to bring.
+"""
+
+from pathlib import Path
+from typing import Protocol
+
+from clepsydra.core.clock import Clock
+from clepsydra.core.moments import SECOND_US
+from clepsydra.store.memory import MemoryStore
+from clepsydra.store.port import Store
+
+SHARDS = 4
+
+
+class TestClock:
+    """A clock that stands where it is set. A store on a server goes by the server's clock instead.
+
+    So no test may rely on it: times are told relative to the store's own `now`.
+    """
+
+    __test__ = False
+
+    def __init__(self, now_us: int = 1_800_000_000 * SECOND_US) -> None:
+        self._now_us = now_us
+
+    def set(self, now_us: int) -> None:
+        self._now_us = now_us
+
+    def now_us(self) -> int:
+        return self._now_us
+
+    def monotonic_us(self) -> int:
+        return self._now_us
+
+
+class Backend(Protocol):
+    # Whether a put through one handle wakes those who wait at another, as another process would.
+    hints_reach_other_handles: bool
+
+    def __init__(self, directory: Path) -> None: ...
+
+    async def open(self, clock: Clock) -> Store:
+        """A handle on a fresh installation of `SHARDS` shards."""
+        ...
+
+    async def reopen(self) -> Store:
+        """A second handle on the same installation, as independent of the first as another process's would be."""
+        ...
+
+    async def close(self) -> None:
+        """Close every handle, and take the installation away."""
+        ...
+
+
+class MemoryBackend:
+    """The specification. It has nothing to share but itself."""
+
+    hints_reach_other_handles = True
+    _store: MemoryStore
+
+    def __init__(self, directory: Path) -> None:
+        del directory
+
+    async def open(self, clock: Clock) -> Store:
+        self._store = MemoryStore(SHARDS, clock)
+        return self._store
+
+    async def reopen(self) -> Store:
+        return self._store
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+BACKENDS: dict[str, type[Backend]] = {"memory": MemoryBackend}

@@ -1,0 +1,156 @@
+"""A put that is sent again, at once or late, is never done twice and never brings anything back."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.store.port import Advance, Put, PutOutcome, PutResult
+from tests.conformance.worlds import DONE, World, begin, finish
+
+Build = Callable[[World], Awaitable[Put]]
+
+
+async def first_create(world: World) -> Put:
+    return world.create("a")
+
+
+async def an_update(world: World) -> Put:
+    [action] = await world.carry_out(world.create("a"))
+    return world.change(action)
+
+
+async def a_delete(world: World) -> Put:
+    [action] = await world.carry_out(world.create("a"))
+    return world.delete(action)
+
+
+async def a_change_of_labels(world: World) -> Put:
+    [action] = await world.carry_out(world.create("a"))
+    return world.relabel(action)
+
+
+LIVES = pytest.mark.parametrize("build", [first_create, an_update, a_delete])
+ALL = pytest.mark.parametrize("build", [first_create, an_update, a_delete, a_change_of_labels])
+
+
+def aged(put: Put, world: World) -> Put:
+    """The call as the store would meet it when no retry of it is due any more."""
+    return put._replace(created_at_us=world.now_us - CALL_RETRY_US - 1)
+
+
+@ALL
+async def test_a_put_replayed_at_once_is_done_and_nothing_is_doubled(world: World, build: Build) -> None:
+    put = await build(world)
+    await world.carry_out(put)
+    before = await world.content()
+    assert await world.store.put([put]) == [DONE]
+    assert await world.other.put([put]) == [DONE]
+    assert await world.content() == before
+
+
+@ALL
+async def test_a_put_that_finds_its_own_work_is_done_however_old_it_is(world: World, build: Build) -> None:
+    put = await build(world)
+    await world.carry_out(put)
+    before = await world.content()
+    assert await world.store.put([aged(put, world)]) == [DONE]
+    assert await world.content() == before
+
+
+async def migrated(world: World) -> None:
+    await world.migrate(await world.row_of("a"))
+
+
+async def begun(world: World) -> None:
+    await migrated(world)
+    await world.advance(begin(await world.row_of("a")))
+
+
+async def begun_out_of_incoming(world: World) -> None:
+    await world.advance(begin(await world.row_of("a")))
+
+
+async def finished(world: World) -> None:
+    await begun(world)
+    [action] = await world.store.get(["a"])
+    assert action is not None
+    await world.advance(finish(await world.row_of("a"), action, world.at(9000)))
+
+
+@LIVES
+@pytest.mark.parametrize("stage", [migrated, begun, begun_out_of_incoming, finished])
+async def test_a_put_replayed_after_its_row_went_on_changes_nothing(
+    world: World, build: Build, stage: Callable[[World], Awaitable[None]]
+) -> None:
+    put = await build(world)
+    await world.carry_out(put)
+    await stage(world)
+    before = await world.content()
+    assert await world.store.put([put]) == [DONE]
+    assert await world.content() == before
+    assert (await world.audit()).live_rows == 1
+
+
+@ALL
+@pytest.mark.parametrize("newer", [World.change, World.delete], ids=["update", "delete"])
+async def test_a_put_replayed_after_a_newer_one_conflicts(
+    world: World, build: Build, newer: Callable[..., Put]
+) -> None:
+    put = await build(world)
+    await world.carry_out(put)
+    [current] = await world.carry_out(newer(world, put.action, shard_id=3))
+    before = await world.content()
+    assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, current)]
+    assert await world.content() == before
+
+
+async def test_labels_replayed_after_newer_labels_conflict(world: World) -> None:
+    put = await a_change_of_labels(world)
+    await world.carry_out(put)
+    [current] = await world.carry_out(world.relabel(put.action))
+    assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, current)]
+    assert await world.store.get(["a"]) == [current]
+
+
+@ALL
+async def test_a_put_replayed_after_the_purge_brings_nothing_back(world: World, build: Build) -> None:
+    put = await build(world)
+    await world.carry_out(put)
+    await world.remove("a")
+    before = await world.content()
+    # A record outlives the longest retry, so whatever comes after its purge is too old.
+    assert await world.store.put([aged(put, world)]) == [PutResult(PutOutcome.TOO_LATE)]
+    if put.seen is not None:
+        assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, None)]
+    assert await world.content() == before
+
+
+async def test_a_put_replayed_after_purge_and_new_creation_conflicts(world: World) -> None:
+    put = world.create("a")
+    await world.carry_out(put)
+    await world.remove("a")
+    [current] = await world.carry_out(world.create("a", shard_id=1))
+    assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, current)]
+    await world.assert_sound(actions=1)
+
+
+async def test_an_old_guid_stays_old_through_every_late_replay(world: World) -> None:
+    """The whole history of an action, each call of it sent again at the end."""
+    create = world.create("a")
+    await world.carry_out(create)
+    row = await world.row_of("a")
+    update = world.change(create.action)
+    await world.carry_out(update)
+    delete = world.delete(update.action, shard_id=2)
+    await world.carry_out(delete)
+    marks = [world.mark(), world.mark()]
+    await world.store.migrate([row], [], marks[0])
+    await world.store.advance([Advance(row, world.at(90))], marks[1])
+    before = await world.content()
+    conflict = PutResult(PutOutcome.CONFLICT, delete.action)
+    for put, outcome in ((create, conflict), (update, conflict), (delete, DONE)):
+        assert await world.other.put([put]) == [outcome]
+    assert await world.other.migrate([row], [], marks[0]) == 0
+    await world.other.advance([Advance(row, world.at(90))], marks[1])
+    assert await world.content() == before

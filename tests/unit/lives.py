@@ -1,0 +1,113 @@
+"""One action as a store and its workers would lead it, so that a test reads as a story.
+
+`Life` keeps what the store keeps (the status, and the time of the row) and asks `step` and nothing else.
+"""
+
+from clepsydra.core.events import (
+    Accepted,
+    Began,
+    Deleted,
+    Event,
+    Expired,
+    Failed,
+    Interrupted,
+    Paused,
+    Purged,
+    Resumed,
+    RunRequested,
+    Succeeded,
+    Turn,
+)
+from clepsydra.core.moments import SECOND_US, timestamp, us_of
+from clepsydra.core.transitions import Moment, Step, attempt_number, step, turn_of
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Attempt, Counters, Spec, Status
+
+LEASE_US = 30 * SECOND_US
+GRACE_US = 5 * SECOND_US
+
+
+class Life:
+    def __init__(self, spec: Spec, *, accepted_us: int) -> None:
+        self.spec = spec
+        self.status = Status()
+        self.row_at_us: int | None = None
+        self._began_us = 0
+        self.accept(accepted_us)
+
+    @property
+    def state(self) -> str:
+        return action_pb2.State.Name(self.status.state)
+
+    @property
+    def counters(self) -> Counters:
+        return self.status.counters
+
+    @property
+    def planned_us(self) -> int:
+        return us_of(self.status.scheduled_time)
+
+    @property
+    def occurrence_us(self) -> int:
+        return us_of(self.status.occurrence_time)
+
+    def turn(self, now_us: int) -> Turn:
+        assert self.row_at_us is not None
+        return turn_of(self.spec, self.status, self.row_at_us, now_us)
+
+    # What users do: each of these makes a new row.
+
+    def accept(self, now_us: int, spec: Spec | None = None) -> None:
+        self.spec = spec or self.spec
+        self._take(step(self.spec, self.status, Accepted(), Moment(now_us)))
+
+    def pause(self, now_us: int) -> None:
+        self._take(step(self.spec, self.status, Paused(), Moment(now_us)))
+
+    def resume(self, now_us: int) -> None:
+        self._take(step(self.spec, self.status, Resumed(), Moment(now_us)))
+
+    def run_now(self, now_us: int) -> None:
+        self._take(step(self.spec, self.status, RunRequested(), Moment(now_us)))
+
+    def delete(self, now_us: int, retention_us: int) -> None:
+        self._take(step(self.spec, self.status, Deleted(retention_us), Moment(now_us)))
+
+    # What workers do: each of these moves the row.
+
+    def begin(self, now_us: int) -> None:
+        assert self.turn(now_us) is Turn.BEGIN
+        self._began_us = now_us
+        self._move(Began(LEASE_US, GRACE_US), now_us)
+
+    def succeed(self, now_us: int) -> None:
+        self._move(Succeeded(self._attempt(now_us, Attempt.SUCCESS)), now_us)
+
+    def fail(self, now_us: int, *, retryable: bool = True, retry_after_us: int | None = None) -> None:
+        self._move(Failed(self._attempt(now_us, Attempt.FAILURE), retryable, retry_after_us), now_us)
+
+    def interrupt(self, now_us: int) -> None:
+        assert self.turn(now_us) is Turn.INTERRUPT
+        self._move(Interrupted(self._attempt(now_us, Attempt.INTERRUPTION)), now_us)
+
+    def expire(self, now_us: int) -> None:
+        assert self.turn(now_us) is Turn.EXPIRE
+        self._move(Expired(), now_us)
+
+    def purge(self, now_us: int) -> None:
+        assert self.turn(now_us) is Turn.PURGE
+        self._move(Purged(), now_us)
+
+    def _attempt(self, now_us: int, outcome: Attempt.Outcome) -> Attempt:
+        return Attempt(
+            number=attempt_number(self.status),
+            start_time=timestamp(self._began_us),
+            end_time=timestamp(now_us),
+            outcome=outcome,
+        )
+
+    def _move(self, event: Event, now_us: int) -> None:
+        self._take(step(self.spec, self.status, event, Moment(now_us, self.row_at_us)))
+
+    def _take(self, result: Step) -> None:
+        self.status, self.row_at_us = result

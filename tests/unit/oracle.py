@@ -1,0 +1,165 @@
+"""What every event must come to, said a second time and in another way than `clepsydra.core.transitions` says it.
+
+The exhaustive test compares the two, case by case. Where the product plans in one pass, this asks three questions:
+what do the counters show, in which state is the action, and for which time is it planned.
+"""
+
+from typing import NamedTuple
+
+from clepsydra.core.events import (
+    Accepted,
+    Began,
+    Deleted,
+    Event,
+    Expired,
+    Failed,
+    Interrupted,
+    Paused,
+    Purged,
+    Resumed,
+    RunRequested,
+    Succeeded,
+)
+from clepsydra.core.moments import END_OF_TIME_US, duration_us, us_of
+from clepsydra.core.transitions import Moment
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Counters, Spec, Status
+from tests.unit.walks import is_on_a_grid, walk_to_delay, walk_to_first, walk_to_next
+
+ENDING = {
+    Succeeded: action_pb2.SUCCEEDED,
+    Failed: action_pb2.FAILED,
+    Interrupted: action_pb2.FAILED,
+    Expired: action_pb2.EXPIRED,
+    Accepted: action_pb2.EXPIRED,
+    Resumed: action_pb2.EXPIRED,
+}
+
+
+class Case(NamedTuple):
+    spec: Spec
+    status: Status
+    event: Event
+    moment: Moment
+
+    @property
+    def occurrence_us(self) -> int:
+        return us_of(self.status.occurrence_time)
+
+    @property
+    def planned_us(self) -> int:
+        return us_of(self.status.scheduled_time)
+
+
+class Fate(NamedTuple):
+    """What becomes of an action. No time: it is removed."""
+
+    state: int
+    wanted_us: int | None
+    # None: the occurrence stays as it is.
+    occurrence_us: int | None
+    counters: Counters
+
+
+def fate_of(case: Case) -> Fate:
+    """The state, and the time before it is moved out of the way of times that are taken."""
+    event, now_us = case.event, case.moment.now_us
+    counters = Counters()
+    counters.CopyFrom(case.status.counters)
+    match event:
+        case Accepted():
+            return _occurrence_or_end(case, Counters(), walk_to_first(case.spec.schedule, now_us))
+        case Paused():
+            return Fate(action_pb2.PAUSED, END_OF_TIME_US, None, counters)
+        case Deleted():
+            return Fate(action_pb2.DELETED, now_us + event.retention_us, None, counters)
+        case RunRequested():
+            counters.consecutive_interrupted_attempts = 0
+            return Fate(action_pb2.SCHEDULED, now_us, now_us, counters)
+        case Resumed():
+            return _after_a_pause(case, counters)
+        case Began():
+            lease_us = min(event.lease_us, duration_us(case.spec.attempt_timeout)) + event.grace_us
+            row_at_us = case.moment.row_at_us
+            assert row_at_us is not None
+            return Fate(case.status.state, max(now_us, row_at_us) + lease_us, None, counters)
+        case Purged():
+            return Fate(case.status.state, None, None, counters)
+        case Succeeded():
+            counters.succeeded_attempts += 1
+            counters.consecutive_failed_attempts = counters.consecutive_interrupted_attempts = 0
+            counters.runs += 1
+            return _after_an_occurrence(case, counters)
+        case Expired():
+            counters.expired_occurrences += 1
+            return _after_an_occurrence(case, counters)
+        case Interrupted():
+            return _after_an_interruption(case, counters)
+        case Failed():
+            return _after_a_failure(case, event, counters)
+
+
+def _after_a_pause(case: Case, counters: Counters) -> Fate:
+    schedule, now_us = case.spec.schedule, case.moment.now_us
+    if case.occurrence_us >= now_us:
+        return _occurrence_or_end(case, counters, case.occurrence_us)
+    if not is_on_a_grid(schedule):
+        return _occurrence_or_end(case, counters, walk_to_first(schedule, now_us))
+    next_us, missed = walk_to_next(schedule, case.occurrence_us, counters.runs, now_us)
+    counters.missed_occurrences += missed + 1
+    return _occurrence_or_end(case, counters, next_us)
+
+
+def _after_an_interruption(case: Case, counters: Counters) -> Fate:
+    counters.interrupted_attempts += 1
+    counters.consecutive_interrupted_attempts += 1
+    limit = case.spec.interruption_limit
+    if limit and counters.consecutive_interrupted_attempts >= limit:
+        counters.runs += 1
+        return _occurrence_or_end(case, counters, None)
+    return Fate(action_pb2.RETRYING, case.moment.now_us, None, counters)
+
+
+def _after_a_failure(case: Case, event: Failed, counters: Counters) -> Fate:
+    counters.failed_attempts += 1
+    counters.consecutive_failed_attempts += 1
+    counters.consecutive_interrupted_attempts = 0
+    policy, now_us = case.spec.retry, case.moment.now_us
+    failures = case.status.occurrence.failed_attempts + 1
+    delay_us = event.retry_after_us if event.retry_after_us is not None else round(walk_to_delay(policy, failures))
+    retry_at_us = now_us + delay_us
+    attempted = case.status.occurrence.HasField("first_attempt_time")
+    first_us = us_of(case.status.occurrence.first_attempt_time if attempted else event.attempt.start_time)
+    is_out_of_attempts = policy.max_attempts != 0 and failures >= policy.max_attempts
+    is_out_of_time = policy.HasField("max_elapsed") and retry_at_us > first_us + duration_us(policy.max_elapsed)
+    if event.retryable and not is_out_of_attempts and not is_out_of_time and retry_at_us < END_OF_TIME_US:
+        if not _gives_way(case, retry_at_us):
+            return Fate(action_pb2.RETRYING, retry_at_us, None, counters)
+    counters.runs += 1
+    return _after_an_occurrence(case, counters)
+
+
+def _gives_way(case: Case, retry_at_us: int) -> bool:
+    """Something follows on the grid, something of that is still to come, and the retry would come no earlier."""
+    schedule, runs = case.spec.schedule, case.status.counters.runs + 1
+    following_us, _ = walk_to_next(schedule, case.occurrence_us, runs, case.occurrence_us)
+    coming_us, _ = walk_to_next(schedule, case.occurrence_us, runs, case.moment.now_us)
+    if not is_on_a_grid(schedule) or following_us is None or coming_us is None:
+        return False
+    return retry_at_us >= following_us
+
+
+def _after_an_occurrence(case: Case, counters: Counters) -> Fate:
+    next_us, missed = walk_to_next(case.spec.schedule, case.occurrence_us, counters.runs, case.moment.now_us)
+    counters.missed_occurrences += missed
+    return _occurrence_or_end(case, counters, next_us)
+
+
+def _occurrence_or_end(case: Case, counters: Counters, next_us: int | None) -> Fate:
+    if next_us is not None:
+        return Fate(action_pb2.SCHEDULED, next_us, next_us, counters)
+    state = ENDING[type(case.event)]
+    retention = case.spec.retention
+    kept_us = duration_us(retention.after_success if state == action_pb2.SUCCEEDED else retention.after_failure)
+    is_removed = kept_us == 0 and case.moment.row_at_us is not None
+    return Fate(state, None if is_removed else case.moment.now_us + kept_us, None, counters)

@@ -1,0 +1,290 @@
+"""Every state, every event, and the product of everything in spec, status and moment that bears on the event.
+
+Each case is compared with the oracle, and is held to what the stores' guard relies on whatever the oracle says.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from clepsydra.core.events import (
+    Accepted,
+    Began,
+    Deleted,
+    Event,
+    Expired,
+    Failed,
+    Interrupted,
+    Paused,
+    Purged,
+    Resumed,
+    RunRequested,
+    Succeeded,
+    Turn,
+)
+from clepsydra.core.moments import DAY_US, END_OF_TIME_US, HOUR_US, SECOND_US, timestamp, us_of
+from clepsydra.core.transitions import ENDED, KEPT, LIVE, ImpossibleEvent, Moment, Step, step, turn_of
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Attempt, Counters, Occurrence, Schedule, Spec, State, Status
+from tests.unit.oracle import Case, fate_of
+from tests.unit.specs import NOON_US, drift, fixed_rate, once, retry_policy, spec_of
+from tests.unit.walks import last_us
+
+INTERVAL_US = 10 * SECOND_US
+# The grid starts here; the second is so near to the end of time that retries, purges and occurrences reach beyond it.
+STARTS_US = (NOON_US, END_OF_TIME_US - 3 * INTERVAL_US)
+# Where the action stands, from the start of its grid: on the grid; off it, run by a user; before its start, likewise.
+OCCURRENCES_US = (2 * INTERVAL_US, 2 * INTERVAL_US + 3 * SECOND_US, -3 * SECOND_US)
+RETRY_US = 4 * SECOND_US
+LEASE_US = 7 * SECOND_US
+RUNS = 1
+
+ATTEMPT = Attempt(number=1, id="attempt", worker="worker", start_time=timestamp(NOON_US), error="why")
+EVENTS: dict[str, list[Event]] = {
+    "Accepted": [Accepted()],
+    "Paused": [Paused()],
+    "Resumed": [Resumed()],
+    "RunRequested": [RunRequested()],
+    "Deleted": [Deleted(30 * SECOND_US), Deleted(DAY_US)],
+    "Began": [Began(30 * SECOND_US, 5 * SECOND_US), Began(1, 1)],
+    "Succeeded": [Succeeded(ATTEMPT)],
+    "Failed": [
+        Failed(ATTEMPT),
+        Failed(ATTEMPT, retryable=False),
+        *(Failed(ATTEMPT, retry_after_us=wish_us) for wish_us in (0, 2 * SECOND_US, HOUR_US)),
+    ],
+    "Interrupted": [Interrupted(ATTEMPT)],
+    "Expired": [Expired()],
+    "Purged": [Purged()],
+}
+BY_USERS = (Accepted, Paused, Resumed, RunRequested, Deleted)
+
+# In which states an event has a meaning, as a table that a person has checked.
+MEANINGFUL = """
+              STATE_UNSPECIFIED SCHEDULED RETRYING PAUSED SUCCEEDED FAILED EXPIRED DELETED
+Accepted      yes               yes       yes      yes    yes       yes    yes     yes
+Paused        -                 yes       yes      -      -         -      -       -
+Resumed       -                 -         -        yes    -         -      -       -
+RunRequested  -                 yes       yes      -      yes       yes    yes     -
+Deleted       -                 yes       yes      yes    yes       yes    yes     -
+Began         -                 yes       yes      -      -         -      -       -
+Succeeded     -                 yes       yes      -      -         -      -       -
+Failed        -                 yes       yes      -      -         -      -       -
+Interrupted   -                 yes       yes      -      -         -      -       -
+Expired       -                 yes       -        -      -         -      -       -
+Purged        -                 -         -        -      yes       yes    yes     yes
+"""
+
+
+def _meaningful() -> dict[tuple[str, str], bool]:
+    header, *lines = (line.split() for line in MEANINGFUL.strip().splitlines())
+    return {(event, state): mark == "yes" for event, *marks in lines for state, mark in zip(header, marks, strict=True)}
+
+
+def test_the_table_names_every_state_and_every_event() -> None:
+    table = _meaningful()
+    assert {state for _, state in table} == set(State.keys())
+    assert {event for event, _ in table} == set(EVENTS) == {event.__name__ for event in Event.__args__}
+
+
+@pytest.mark.parametrize(("event", "state"), [key for key, is_meaningful in _meaningful().items() if not is_meaningful])
+def test_an_event_without_a_meaning_is_refused(event: str, state: str) -> None:
+    for spec, status, each in product(_specs(event, NOON_US), _statuses(State.Value(state), NOON_US), EVENTS[event]):
+        for moment in _moments(each, status):
+            with pytest.raises(ImpossibleEvent):
+                step(spec, status, each, moment)
+
+
+@pytest.mark.parametrize(("event", "state"), [key for key, is_meaningful in _meaningful().items() if is_meaningful])
+def test_every_case(event: str, state: str) -> None:
+    for start_us in STARTS_US:
+        specs, statuses = _specs(event, start_us), list(_statuses(State.Value(state), start_us))
+        before = _written_down(*specs, *statuses, ATTEMPT)
+        for spec, status, each in product(specs, statuses, EVENTS[event]):
+            for moment in _moments(each, status):
+                result = _checked_step(Case(spec, status, each, moment))
+                if moment.row_at_us is not None and result.at_us is not None:
+                    # The same with a row that lies in the way, at the very time that it would move to.
+                    _checked_step(Case(spec, status, each, moment._replace(row_at_us=result.at_us)))
+        assert _written_down(*specs, *statuses, ATTEMPT) == before, "an input was changed"
+
+
+def _checked_step(case: Case) -> Step:
+    result = step(*case)
+    _check_against_the_oracle(case, result)
+    _check_the_guard(case, result)
+    _check_the_turn(case, result)
+    return result
+
+
+def _written_down(*messages: Spec | Status | Attempt) -> list[bytes]:
+    return [message.SerializeToString(deterministic=True) for message in messages]
+
+
+def _specs(event: str, start_us: int) -> list[Spec]:
+    """Variants of what the event looks at; the rest stays at one value."""
+    is_ending = event in ("Accepted", "Resumed", "Succeeded", "Failed", "Interrupted", "Expired")
+    schedules = list(_schedules(start_us)) if is_ending else [once(start_us), fixed_rate(INTERVAL_US, start_us=start_us)]
+    return [
+        spec_of(
+            schedule,
+            retry=retry_policy(max_attempts=max_attempts, max_elapsed_us=max_elapsed_us),
+            attempt_timeout_us=timeout_us,
+            start_deadline_us=INTERVAL_US,
+            keep_success_us=kept_us,
+            keep_failure_us=2 * kept_us,
+            interruption_limit=limit,
+        )
+        for schedule, max_attempts, max_elapsed_us, timeout_us, kept_us, limit in product(
+            schedules,
+            (0, 1, 3) if event == "Failed" else (0,),
+            (None, 5 * SECOND_US) if event == "Failed" else (None,),
+            (SECOND_US, HOUR_US) if event == "Began" else (HOUR_US,),
+            (0, DAY_US) if is_ending else (DAY_US,),
+            (0, 1, 2) if event == "Interrupted" else (0,),
+        )
+    ]
+
+
+def _schedules(start_us: int) -> Iterator[Schedule]:
+    yield once(start_us)
+    for periodic, intervals, more_runs in product((fixed_rate, drift), (None, 2, 5), (None, 1, 2)):
+        yield periodic(
+            INTERVAL_US,
+            start_us=start_us,
+            end_us=None if intervals is None else min(start_us + intervals * INTERVAL_US, END_OF_TIME_US - 1),
+            max_runs=0 if more_runs is None else RUNS + more_runs,
+        )
+
+
+def _statuses(state: State, start_us: int) -> Iterator[Status]:
+    if state == action_pb2.STATE_UNSPECIFIED:
+        yield Status()
+        return
+    histories = [(0, 0), (0, 1), (1, 0), (2, 1)]
+    for offset_us, (failed, interrupted) in product(OCCURRENCES_US, histories):
+        if (failed + interrupted == 0) == (state == action_pb2.RETRYING):
+            # What is RETRYING has been tried; of the others those that have not are as good.
+            continue
+        occurrence_us = start_us + offset_us
+        planned_us = {
+            action_pb2.SCHEDULED: occurrence_us,
+            action_pb2.RETRYING: occurrence_us + RETRY_US,
+            action_pb2.PAUSED: END_OF_TIME_US,
+        }.get(state, min(occurrence_us + DAY_US, END_OF_TIME_US))
+        status = Status(
+            state=state,
+            scheduled_time=timestamp(planned_us),
+            occurrence_time=timestamp(occurrence_us),
+            counters=Counters(
+                succeeded_attempts=3,
+                failed_attempts=5,
+                interrupted_attempts=7,
+                consecutive_failed_attempts=failed,
+                consecutive_interrupted_attempts=interrupted,
+                runs=RUNS,
+                missed_occurrences=11,
+                expired_occurrences=13,
+            ),
+            reason="it ended" if state in ENDED else "",
+        )
+        if state == action_pb2.RETRYING:
+            status.occurrence.CopyFrom(
+                Occurrence(
+                    failed_attempts=failed,
+                    interrupted_attempts=interrupted,
+                    first_attempt_time=timestamp(occurrence_us),
+                )
+            )
+        yield status
+
+
+def _moments(event: Event, status: Status) -> Iterator[Moment]:
+    """A clock behind the plan; on time; late within the interval, at the very next occurrence, by many intervals."""
+    occurrence_us = us_of(status.occurrence_time) or NOON_US
+    planned_us = us_of(status.scheduled_time)
+    nows_us = {
+        occurrence_us - 1,
+        occurrence_us,
+        occurrence_us + RETRY_US + 1,
+        occurrence_us + INTERVAL_US,
+        occurrence_us + INTERVAL_US + 1,
+        occurrence_us + 37 * INTERVAL_US + 1,
+    }
+    rows_us: tuple[int | None, ...] = (planned_us, planned_us + LEASE_US)
+    if isinstance(event, BY_USERS):
+        rows_us = (None,)
+    elif isinstance(event, Purged):
+        rows_us = (planned_us,)
+    for now_us, row_at_us in product(sorted(nows_us), rows_us):
+        if now_us < END_OF_TIME_US:
+            yield Moment(now_us, row_at_us)
+
+
+def _check_against_the_oracle(case: Case, result: Step) -> None:
+    fate = fate_of(case)
+    status = result.status
+    assert status.state == fate.state, case
+    assert status.counters == fate.counters, case
+    assert (result.at_us is None) == (fate.wanted_us is None), case
+    if fate.wanted_us is not None:
+        assert result.at_us == _moved_out_of_the_way(case, fate.wanted_us), case
+    if fate.occurrence_us is not None:
+        assert us_of(status.occurrence_time) == fate.occurrence_us, case
+        assert not status.HasField("occurrence"), case
+        assert status.reason == "", case
+        _check_the_limits(case, fate.occurrence_us)
+    elif not isinstance(case.event, Accepted):
+        assert status.occurrence_time == case.status.occurrence_time, case
+
+
+def _check_the_limits(case: Case, occurrence_us: int) -> None:
+    """The schedule plans nothing after the end time and nothing beyond the runs; a user's wish may."""
+    schedule = case.spec.schedule
+    if not schedule.HasField("periodic") or isinstance(case.event, RunRequested) or occurrence_us == case.occurrence_us:
+        return
+    assert occurrence_us <= last_us(schedule), case
+    assert isinstance(case.event, Accepted) or not 0 < schedule.periodic.max_runs <= case.status.counters.runs, case
+
+
+def _moved_out_of_the_way(case: Case, wanted_us: int) -> int:
+    """Within a life, later than any time the status had, and never where the row lies."""
+    if isinstance(case.event, Began):
+        return wanted_us
+    wanted_us = min(wanted_us, END_OF_TIME_US)
+    if case.moment.row_at_us is not None:
+        wanted_us = max(wanted_us, case.planned_us + 1)
+        wanted_us += wanted_us == case.moment.row_at_us
+    return wanted_us
+
+
+def _check_the_guard(case: Case, result: Step) -> None:
+    """What makes a row's key, and `status_scheduled_at`, a version."""
+    now_us, row_at_us = case.moment.now_us, case.moment.row_at_us
+    if isinstance(case.event, Began):
+        assert row_at_us is not None
+        assert result.status == case.status, case
+        assert result.at_us is not None, case
+        assert result.at_us > max(now_us, row_at_us, case.planned_us), case
+    elif result.at_us is None:
+        assert row_at_us is not None, "a user's change makes a row"
+        assert isinstance(case.event, Purged) or result.status.state in ENDED, case
+    else:
+        # Out of the way of a row at the very end of time there is only the microsecond after it.
+        assert result.at_us == us_of(result.status.scheduled_time) <= END_OF_TIME_US + (row_at_us == END_OF_TIME_US)
+        assert result.at_us != row_at_us, case
+        assert row_at_us is None or result.at_us > case.planned_us, case
+
+
+def _check_the_turn(case: Case, result: Step) -> None:
+    """What the row will ask for at its next time is what its state says."""
+    if result.at_us is None:
+        return
+    turn = turn_of(case.spec, result.status, result.at_us, result.at_us)
+    if isinstance(case.event, Began):
+        assert turn is Turn.INTERRUPT, case
+    elif result.status.state in KEPT:
+        assert turn is Turn.PURGE, case
+    else:
+        assert turn is (Turn.BEGIN if result.status.state in LIVE else Turn.WAIT), case

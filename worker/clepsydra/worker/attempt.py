@@ -1,0 +1,70 @@
+"""One attempt in flight: the row that is its fencing token, and what is known of it."""
+
+import asyncio
+
+from clepsydra.core.limits import ERROR_TEXT_LENGTH
+from clepsydra.core.moments import set_us
+from clepsydra.store.port import Row
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Spec, Status
+from clepsydra.worker.context import Context
+from clepsydra.worker.result import Result
+
+
+class Attempt:
+    """The status is the one under which the attempt began; it does not change until the attempt has ended."""
+
+    __slots__ = (
+        "context",
+        "extension",
+        "lease_ends_us",
+        "row",
+        "seen_scheduled_at_us",
+        "spec",
+        "started_us",
+        "status",
+        "task",
+        "timer",
+        "why_cancelled",
+    )
+
+    def __init__(self, row: Row, spec: Spec, status: Status, seen_scheduled_at_us: int, context: Context) -> None:
+        # Where the row lies while the attempt runs: the end of its lease and the grace for writing the outcome.
+        self.row = row
+        self.spec = spec
+        self.status = status
+        # The action's `status_scheduled_at` while the attempt runs.
+        self.seen_scheduled_at_us = seen_scheduled_at_us
+        self.context = context
+        self.started_us = 0
+        # When it must have ended or been extended.
+        self.lease_ends_us = 0
+        self.task: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        # While a lease is being extended, the attempt must not be finished: the row is on its way.
+        self.extension: asyncio.Future[None] | None = None
+        self.why_cancelled: Result | None = None
+
+    @property
+    def deadline_us(self) -> int:
+        return self.context.deadline_us
+
+    def cancel(self, why: Result) -> None:
+        if self.why_cancelled is None and self.task is not None:
+            self.why_cancelled = why
+            self.task.cancel()
+
+    def record(self, result: Result, ended_us: int) -> action_pb2.Attempt:
+        """What the status will say of it."""
+        context = self.context
+        record = action_pb2.Attempt(
+            number=context.attempt_number,
+            id=context.attempt_id,
+            worker=context.worker,
+            outcome=result.outcome,
+        )
+        set_us(record.start_time, self.started_us)
+        set_us(record.end_time, ended_us)
+        if result.error:
+            record.error = result.error[:ERROR_TEXT_LENGTH]
+        return record

@@ -1,0 +1,51 @@
+"""Collects rows with old guids beyond the horizon, a page at a time, when a shard is idle."""
+
+from clepsydra.core.clock import Clock
+from clepsydra.core.moments import MILLISECOND_US, SECOND_US
+from clepsydra.store.port import Store
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.shard import Shard
+from clepsydra.worker.tally import Tally
+
+_PAUSE_US = SECOND_US
+
+
+class _Round:
+    """One walk over a shard's queue."""
+
+    def __init__(self, started_us: int) -> None:
+        self.started_us = started_us
+        self.next_page_us = started_us
+        self.after: tuple[int, str, str] | None = None
+
+
+class Collector:
+    """The cursors outlive the hold of a shard, so that shards which are held only briefly are walked too."""
+
+    def __init__(self, store: Store, clock: Clock, settings: WorkerSettings, tally: Tally) -> None:
+        self._store = store
+        self._clock = clock
+        self._page = settings.collect_page
+        self._round_us = settings.collect_pass_ms * MILLISECOND_US
+        self._tally = tally
+        self._rounds: dict[int, _Round] = {}
+
+    def is_wanted(self, shard_id: int, now_us: int) -> bool:
+        walk = self._rounds.get(shard_id)
+        return walk is None or now_us >= walk.next_page_us
+
+    async def collect(self, shard: Shard) -> None:
+        """Look at the next page of the shard, and drop what is stale."""
+        now_us = self._clock.now_us()
+        walk = self._rounds.setdefault(shard.shard_id, _Round(now_us))
+        page = await self._store.stale(shard.shard_id, walk.after, shard.until_us, self._page)
+        if page.stale:
+            await self._store.migrate([], page.stale, shard.writing.mark())
+            self._tally.collected += len(page.stale)
+        walk.after = page.next_after
+        if page.next_after is None:
+            started_us = max(now_us, walk.started_us + self._round_us)
+            self._rounds[shard.shard_id] = _Round(started_us)
+        else:
+            # Where there was garbage there is more.
+            walk.next_page_us = now_us if page.stale else now_us + _PAUSE_US

@@ -1,0 +1,135 @@
+"""Gathers attempts that have ended, and writes their outcomes in batches.
+
+What an outcome means is decided when the attempt ends; while one batch is being written, the next one gathers.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.core.clock import Clock
+from clepsydra.core.events import Event, Failed, Interrupted, Succeeded
+from clepsydra.core.ids import Ids
+from clepsydra.core.moments import us_of
+from clepsydra.core.transitions import Moment, step
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
+from clepsydra.store.port import Advance, AdvanceOutcome
+from clepsydra.v1 import action_pb2
+from clepsydra.worker.attempt import Attempt
+from clepsydra.worker.result import Result
+from clepsydra.worker.tally import Tally
+from clepsydra.worker.writing import Writing
+
+_OUTCOMES = action_pb2.Attempt
+
+
+class Ending:
+    """An attempt that has ended, and what that means for its action."""
+
+    __slots__ = ("advance", "attempt", "result")
+
+    def __init__(self, attempt: Attempt, result: Result, advance: Advance) -> None:
+        self.attempt = attempt
+        self.result = result
+        self.advance = advance
+
+
+class Finisher:
+    def __init__(
+        self, writing: Writing, clock: Clock, ids: Ids, batch: int, tally: Tally, log: FilteringBoundLogger
+    ) -> None:
+        self._writing = writing
+        self._clock = clock
+        self._ids = ids
+        self._batch = batch
+        self._tally = tally
+        self._log = log
+        self._endings: deque[Ending] = deque()
+        self._wake = asyncio.Event()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        # Called with the number of attempts whose outcomes are written, or given up.
+        self.when_written: Callable[[int], None] = lambda places: None
+        # Called with the shard and the time to which an outcome has moved a row.
+        self.when_moved: Callable[[int, int], None] = lambda shard_id, at_us: None
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            batch = [self._endings.popleft() for _ in range(min(self._batch, len(self._endings)))]
+            if not batch:
+                self._wake.clear()
+                self._is_idle.set()
+                continue
+            await self._finish(batch)
+            self.when_written(len(batch))
+
+    def ended(self, attempt: Attempt, result: Result) -> None:
+        self._endings.append(Ending(attempt, result, self._meaning(attempt, result)))
+        self._is_idle.clear()
+        self._wake.set()
+
+    async def drained(self) -> None:
+        """Wait until every outcome so far is written."""
+        await self._is_idle.wait()
+
+    def _meaning(self, attempt: Attempt, result: Result) -> Advance:
+        now_us = self._clock.now_us()
+        event = _event(result, attempt.record(result, now_us))
+        after = step(attempt.spec, attempt.status, event, Moment(now_us, attempt.row.at_us, self._ids.fraction()))
+        if after.at_us is None:
+            return Advance(attempt.row, None, attempt.seen_scheduled_at_us)
+        return Advance(
+            attempt.row,
+            after.at_us,
+            attempt.seen_scheduled_at_us,
+            after.status.SerializeToString(),
+            us_of(after.status.scheduled_time),
+        )
+
+    async def _finish(self, batch: list[Ending]) -> None:
+        # Once the rows have come due again, other workers take them up: there is nothing left to win.
+        until_us = max(ending.attempt.row.at_us for ending in batch)
+        try:
+            outcomes = await self._writing.advance([ending.advance for ending in batch], until_us)
+        except (Unavailable, OutcomeUnknown) as error:
+            self._log.error("outcomes could not be written", attempts=len(batch), error=str(error))
+            self._tally.interrupted += len(batch)
+            return
+        for ending, outcome in zip(batch, outcomes, strict=True):
+            self._count(ending, outcome)
+            if outcome is AdvanceOutcome.DONE and ending.advance.to_us is not None:
+                self.when_moved(ending.advance.row.shard_id, ending.advance.to_us)
+
+    def _count(self, ending: Ending, outcome: AdvanceOutcome) -> None:
+        tally, result = self._tally, ending.result
+        if outcome is not AdvanceOutcome.DONE:
+            tally.superseded += 1
+            self._log.info(
+                "an outcome was not accepted: the action was changed or taken over meanwhile",
+                action=ending.attempt.context.action_id,
+                attempt=ending.attempt.context.attempt_id,
+                row=outcome.value,
+            )
+        elif result.outcome == _OUTCOMES.SUCCESS:
+            tally.succeeded += 1
+        elif result.outcome == _OUTCOMES.INTERRUPTION:
+            tally.interrupted += 1
+        else:
+            tally.failed += 1
+            self._log.info(
+                "an attempt failed",
+                action=ending.attempt.context.action_id,
+                attempt=ending.attempt.context.attempt_number,
+                error=result.error,
+            )
+
+
+def _event(result: Result, record: action_pb2.Attempt) -> Event:
+    if result.outcome == _OUTCOMES.SUCCESS:
+        return Succeeded(record)
+    if result.outcome == _OUTCOMES.INTERRUPTION:
+        return Interrupted(record)
+    return Failed(record, result.retryable, result.retry_after_us)

@@ -1,0 +1,120 @@
+"""What a module of handlers uses: the decorator that registers a function, and the exceptions that it may raise.
+
+    from clepsydra.worker import Context, DoNotRetry, RetryAfter, handler
+
+    @handler("send-invoice")
+    async def send_invoice(invoice: Invoice, context: Context) -> None:
+        ...
+
+A handler that returns has succeeded, whatever it returns. A handler that raises has failed and is tried again as its
+action's retry policy says, unless it raises `RetryAfter` or `DoNotRetry`.
+"""
+
+import math
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from clepsydra.core.limits import HANDLER_NAME_LENGTH, RETRY_DELAY_MAX_US
+from clepsydra.core.moments import SECOND_US
+from clepsydra.worker.signatures import Call, WrongSignature, call_of, is_async
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class RetryAfter(Exception):
+    """The attempt has failed; try again after this long, instead of after the retry policy's delay.
+
+    The policy's limits on attempts and elapsed time still hold. A wait longer than the longest allowed one is cut.
+    """
+
+    def __init__(self, delay: float | timedelta, reason: str = "") -> None:
+        delay_s = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        if math.isnan(delay_s) or delay_s < 0:
+            raise ValueError(f"RetryAfter takes a delay of 0 seconds or more, not {delay_s}")
+        super().__init__(reason or f"the handler asked to be tried again after {delay_s:g} s")
+        self.delay_us = round(min(delay_s * SECOND_US, RETRY_DELAY_MAX_US))
+
+
+class DoNotRetry(Exception):
+    """The attempt has failed, and no other attempt would succeed."""
+
+    def __init__(self, reason: str = "the handler asked not to be tried again") -> None:
+        super().__init__(reason)
+
+
+class InvalidHandler(Exception):
+    """A function cannot be registered: the text says why, and what to do."""
+
+
+class Handler(NamedTuple):
+    """A registered function."""
+
+    name: str
+    call: Call
+    is_async: bool
+    # Where it is defined, for messages.
+    place: str
+
+
+class Registry:
+    """The handlers of a worker by name. Most programs need only the one that `handler` registers into.
+
+    >>> registry = Registry()
+    >>> @registry.handler("greet")
+    ... def greet(name: str) -> None: ...
+    >>> registry.names()
+    ['greet']
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def handler(self, name: str) -> Callable[[_Function], _Function]:
+        """Register the decorated function under this name, which actions refer to. The function stays as it is."""
+        _check_name(name)
+
+        def register(function: _Function) -> _Function:
+            self._add(name, function)
+            return function
+
+        return register
+
+    def get(self, name: str) -> Handler | None:
+        return self._handlers.get(name)
+
+    def names(self) -> list[str]:
+        return sorted(self._handlers)
+
+    def _add(self, name: str, function: Callable[..., Any]) -> None:
+        place = _place(function)
+        registered = self._handlers.get(name)
+        if registered is not None:
+            raise InvalidHandler(
+                f'handler "{name}" is registered twice, by {registered.place} and by {place}: names are unique on a '
+                "worker, rename one"
+            )
+        try:
+            call = call_of(function)
+        except WrongSignature as error:
+            raise InvalidHandler(f'handler "{name}" ({place}) is refused: {error}') from error
+        self._handlers[name] = Handler(name, call, is_async(function), place)
+
+
+# What `handler` registers into, and what a worker executes from.
+registered_handlers = Registry()
+
+handler = registered_handlers.handler
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise InvalidHandler(f'a handler is registered under a name: write @handler("name"), not @handler on {name!r}')
+    if not 0 < len(name) <= HANDLER_NAME_LENGTH:
+        raise InvalidHandler(f"a handler's name has 1 to {HANDLER_NAME_LENGTH} characters, not {len(name)}")
+
+
+def _place(function: Callable[..., Any]) -> str:
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return f"{module}.{name}" if module else name

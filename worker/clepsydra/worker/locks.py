@@ -1,0 +1,108 @@
+"""The shard locks that this worker holds, and the heart that keeps them.
+
+A lock gives order and cheapness, not safety: the guard in the store does that. A lock counts as held only while the
+last heartbeat that the store confirmed is younger than the lock's life, whatever the heart believes.
+"""
+
+import asyncio
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.core.clock import DisciplinedClock
+from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
+from clepsydra.store.port import Lock, Store
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.tally import Tally
+
+
+class HeldLock:
+    """A shard lock, as far as this worker knows."""
+
+    __slots__ = ("lock", "valid_until_us")
+
+    def __init__(self, lock: Lock, valid_until_us: int) -> None:
+        self.lock = lock
+        self.valid_until_us = valid_until_us
+
+    @property
+    def shard_id(self) -> int:
+        return self.lock.shard_id
+
+    def is_held(self, now_us: int) -> bool:
+        return now_us < self.valid_until_us
+
+    def lose(self) -> None:
+        self.valid_until_us = 0
+
+
+class Heart:
+    """Beats for all locks of the worker at once: one write, however many there are."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: DisciplinedClock,
+        settings: WorkerSettings,
+        name: str,
+        tally: Tally,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._life_us = settings.lock_life_ms * MILLISECOND_US
+        self._interval_s = settings.heartbeat_ms / 1000
+        self._name = name
+        self._tally = tally
+        self._log = log
+        self._held: dict[int, HeldLock] = {}
+        # How many shards waited for a worker at the last heartbeat.
+        self.waiting = 0
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            try:
+                await self._beat()
+            except (Unavailable, OutcomeUnknown) as error:
+                self._tally.store_failures += 1
+                self._log.warning("the shard locks could not be kept", error=str(error), shards=sorted(self._held))
+
+    async def _beat(self) -> None:
+        locks = [held.lock for held in self._held.values()]
+        now_us = self._clock.now_us()
+        heartbeat = await self._store.heartbeat(locks, now_us, now_us - self._life_us)
+        self._clock.anchor(heartbeat.now_us)
+        self.waiting = heartbeat.waiting
+        for lock in locks:
+            held = self._held.get(lock.shard_id)
+            if held is None or held.lock != lock:
+                continue
+            if lock.shard_id in heartbeat.lost:
+                self._log.warning("a shard lock was taken over", shard=lock.shard_id)
+                held.lose()
+            else:
+                held.valid_until_us = now_us + self._life_us
+
+    async def acquire(self, sync_guid: str) -> HeldLock | None:
+        """Of all shards that are free or whose heartbeat is too old, take the one that waited longest."""
+        now_us = self._clock.now_us()
+        acquired = await self._store.acquire(sync_guid, self._name, now_us, now_us - self._life_us)
+        if acquired is None:
+            self.waiting = 0
+            return None
+        self._clock.anchor(acquired.now_us)
+        held = HeldLock(acquired.lock, now_us + self._life_us)
+        self._held[held.shard_id] = held
+        return held
+
+    async def release(self, held: HeldLock) -> None:
+        if self._held.get(held.shard_id) is held:
+            del self._held[held.shard_id]
+        held.lose()
+        try:
+            await self._store.release([held.lock], self._clock.now_us())
+        except (Unavailable, OutcomeUnknown) as error:
+            # It will be taken over when its heartbeat has become too old.
+            self._tally.store_failures += 1
+            self._log.warning("a shard lock could not be released", shard=held.shard_id, error=str(error))

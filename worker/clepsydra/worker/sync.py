@@ -1,0 +1,244 @@
+"""The sync loop: what a worker does with a shard, in the order of docs/architecture.md.
+
+    1. acquire, of all the locks that are free or stale, the one that waited longest
+    2. migrate what has come in
+    3. read what is due now or within a short horizon
+    4. at each row's time: begin, then execute
+    5. linger while no other shard waits for a worker
+    6. when idle, collect rows with old guids
+
+Nothing here is needed for safety: the store's guard makes sure that no row is begun twice, whoever holds the lock.
+"""
+
+import asyncio
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.core.clock import Clock, seconds
+from clepsydra.core.events import Turn
+from clepsydra.core.ids import Ids
+from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
+from clepsydra.store.port import AdvanceOutcome, Due, Page, Queue, Row, Store
+from clepsydra.worker.collector import Collector
+from clepsydra.worker.locks import Heart
+from clepsydra.worker.pool import Pool
+from clepsydra.worker.rest import Rest
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.shard import Shard
+from clepsydra.worker.tally import Tally
+from clepsydra.worker.turns import Taken, Turns
+from clepsydra.worker.writing import Writing
+
+
+class SyncLoop:
+    def __init__(
+        self,
+        store: Store,
+        heart: Heart,
+        pool: Pool,
+        turns: Turns,
+        collector: Collector,
+        clock: Clock,
+        ids: Ids,
+        settings: WorkerSettings,
+        tally: Tally,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._store = store
+        self._heart = heart
+        self._pool = pool
+        self._turns = turns
+        self._collector = collector
+        self._clock = clock
+        self._ids = ids
+        self._settings = settings
+        self._tally = tally
+        self._log = log
+        self._rest = Rest()
+        self._stopping = False
+        self._without_shard = 0
+        # The shard that is held now.
+        self.shard: Shard | None = None
+
+    async def run(self) -> None:
+        while not self._stopping:
+            try:
+                await self._iterate()
+            except (Unavailable, OutcomeUnknown) as error:
+                self._tally.store_failures += 1
+                self._log.warning("a sync iteration was given up", error=str(error))
+                await self._rest_without_shard()
+
+    async def _iterate(self) -> None:
+        """One sync iteration: it has a guid of its own, under which it locks and writes."""
+        await self._rest.wait(self._pool.wait_for_room())
+        shard = await self._acquire()
+        if shard is None:
+            await self._rest_without_shard()
+            return
+        self.shard, self._without_shard = shard, 0
+        try:
+            while self._lingers(shard):
+                if self._clock.now_us() >= shard.look_at_us:
+                    await self._look(shard)
+                await self._begin(shard, self._take_turns(shard, shard.take_due(self._clock.now_us(), self._pool.room)))
+                if self._is_idle(shard):
+                    await self._collector.collect(shard)
+                await self._rest_on(shard)
+        finally:
+            self.shard = None
+            await self._heart.release(shard.lock)
+
+    def stop(self) -> None:
+        """Begin nothing more, and release the shard."""
+        self._stopping = True
+        self._rest.cut_short()
+
+    def wrote(self, at_us: int) -> None:
+        """An outcome put a row of the held shard to this time."""
+        if self.shard is not None and self.shard.wrote(at_us):
+            self._rest.cut_short()
+
+    async def _acquire(self) -> Shard | None:
+        sync_guid = self._ids.guid()
+        lock = None if self._stopping else await self._heart.acquire(sync_guid)
+        if lock is None:
+            return None
+        writing = Writing(self._store, self._clock, self._ids, self._tally, sync_guid)
+        return Shard(lock, writing, self._clock.now_us())
+
+    def _lingers(self, shard: Shard) -> bool:
+        now_us = self._clock.now_us()
+        if self._stopping or not shard.lock.is_held(now_us):
+            return False
+        if self._pool.room == 0 and shard.has_due(now_us):
+            return False
+        stayed_us = now_us - shard.since_us
+        if self._heart.waiting and stayed_us >= self._settings.poll_min_ms * MILLISECOND_US:
+            return shard.has_due(now_us)
+        return stayed_us < self._settings.shard_max_ms * MILLISECOND_US
+
+    async def _look(self, shard: Shard) -> None:
+        """Read what has come in and what comes due, in one snapshot; let through what has come in."""
+        settings, now_us = self._settings, self._clock.now_us()
+        limit = min(settings.page, self._pool.room)
+        until_us = now_us + settings.horizon_ms * MILLISECOND_US
+        page = await self._store.due(
+            shard.shard_id,
+            incoming_from_us=shard.incoming.from_us,
+            incoming_limit=settings.page,
+            from_us=shard.processing.from_us,
+            until_us=until_us,
+            limit=limit,
+        )
+        shard.until_us = until_us
+        await self._let_through(shard, page, now_us, limit)
+        if len(page.incoming) == settings.page or len(page.due) == limit > 0:
+            shard.look_soon()
+            return
+        shard.found(
+            anything=bool(page.incoming or page.due),
+            now_us=now_us,
+            first_us=settings.poll_min_ms * MILLISECOND_US,
+            # By then rows may come due that this look could not see.
+            longest_us=min(settings.poll_max_ms, max(1, settings.horizon_ms // 2)) * MILLISECOND_US,
+            fraction=self._ids.fraction(),
+        )
+
+    async def _let_through(self, shard: Shard, page: Page, now_us: int, limit: int) -> None:
+        """Migrate what has come in, except what is already due: that goes straight to its attempt."""
+        stale = [due.row for due in (*page.incoming, *page.due) if due.action is None]
+        live = [due for due in page.incoming if due.action is not None]
+        room = max(0, min(limit - len(page.due), self._pool.room))
+        due_now = [due for due in live if due.row.scheduled_at_us <= now_us][:room]
+        straight = {due.row.action_id for due in due_now}
+        migrating = [due for due in live if due.row.action_id not in straight]
+        shard.expect([due for due in page.due if due.action is not None])
+        turns = self._take_turns(shard, due_now)
+        both = asyncio.gather(self._migrate(shard, migrating, stale), self._begin(shard, turns), return_exceptions=True)
+        for failed in await both:
+            if failed is not None:
+                raise failed
+        shard.incoming.drained(now_us, now_us)
+        earliest_us = min((due.row.at_us for due in page.due), default=shard.until_us)
+        shard.processing.drained(earliest_us, now_us)
+
+    async def _migrate(self, shard: Shard, migrating: list[Due], stale: list[Row]) -> None:
+        if not migrating and not stale:
+            return
+        if not shard.lock.is_held(self._clock.now_us()):
+            return
+        moved = await self._store.migrate([due.row for due in migrating], stale, shard.writing.mark())
+        self._tally.migrated += moved
+        self._tally.collected += len(stale)
+        migrated = [Due(_migrated(due.row), due.action) for due in migrating]
+        for due in migrated:
+            shard.processing.wrote(due.row.at_us)
+        shard.expect([*shard.ahead, *(due for due in migrated if due.row.at_us <= shard.until_us)])
+
+    def _take_turns(self, shard: Shard, rows: list[Due]) -> list[Taken]:
+        """Decide what each row asks for, and take the places of the attempts among them."""
+        now_us = self._clock.now_us()
+        if not rows or not shard.lock.is_held(now_us):
+            return []
+        turns = [turn for turn in (self._turns.take(due, now_us) for due in rows) if turn is not None]
+        self._pool.take(sum(turn.attempt is not None for turn in turns))
+        return turns
+
+    async def _begin(self, shard: Shard, turns: list[Taken]) -> None:
+        """Write all turns at once; then execute the attempts that have begun."""
+        if not turns:
+            return
+        places, done = sum(turn.attempt is not None for turn in turns), list[Taken]()
+        try:
+            advances = [turn.advance for turn in turns]
+            outcomes = await shard.writing.advance(advances, shard.lock.valid_until_us)
+            done = [turn for turn, outcome in zip(turns, outcomes, strict=True) if outcome is AdvanceOutcome.DONE]
+        finally:
+            attempts = [turn.attempt for turn in done if turn.attempt is not None]
+            self._pool.give_back(places - len(attempts))
+        self._pool.start(attempts)
+        self._count(done)
+        for turn in done:
+            if turn.attempt is None and turn.advance.to_us is not None:
+                shard.wrote(turn.advance.to_us)
+
+    def _count(self, taken: list[Taken]) -> None:
+        for turn in taken:
+            if turn.turn is Turn.INTERRUPT:
+                self._tally.found_interrupted += 1
+            elif turn.turn is Turn.EXPIRE:
+                self._tally.expired += 1
+            elif turn.turn is Turn.PURGE:
+                self._tally.purged += 1
+            elif turn.turn is None:
+                self._tally.unreadable += 1
+                row = turn.advance.row
+                self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
+
+    def _is_idle(self, shard: Shard) -> bool:
+        now_us = self._clock.now_us()
+        return now_us < shard.wakes_at_us() and self._collector.is_wanted(shard.shard_id, now_us)
+
+    async def _rest_on(self, shard: Shard) -> None:
+        """Wait for the next row's time, the next look, or a hint that something has come in."""
+        pause_us = shard.wakes_at_us() - self._clock.now_us()
+        if pause_us > 0 and not self._stopping:
+            await self._rest.wait(self._wait_for_hint(shard, pause_us))
+
+    async def _wait_for_hint(self, shard: Shard, pause_us: int) -> None:
+        if await self._store.wait(shard.shard_id, seconds(pause_us)):
+            shard.look_soon()
+
+    async def _rest_without_shard(self) -> None:
+        settings = self._settings
+        pause_ms = min(settings.poll_max_ms, settings.poll_min_ms * 2**self._without_shard)
+        self._without_shard = min(self._without_shard + 1, 16)
+        if not self._stopping:
+            await self._rest.wait(asyncio.sleep(pause_ms / 1000 * (1 - 0.25 * self._ids.fraction())))
+
+
+def _migrated(row: Row) -> Row:
+    """Where migrate puts a row."""
+    return Row(Queue.PROCESSING, row.shard_id, row.scheduled_at_us, row.action_id, row.guid, row.scheduled_at_us)

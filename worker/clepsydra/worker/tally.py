@@ -1,0 +1,25 @@
+"""What a worker has done so far, in numbers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Tally:
+    """Every attempt that began ends as exactly one of the four outcomes, or is still in flight."""
+
+    migrated: int = 0
+    begun: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    # Given up by this worker itself: its lease could not be kept, or the worker was stopped.
+    interrupted: int = 0
+    # The action was changed, or taken over, before the outcome was written: it was not accepted.
+    superseded: int = 0
+    # Attempts of other workers that this one found interrupted.
+    found_interrupted: int = 0
+    expired: int = 0
+    purged: int = 0
+    collected: int = 0
+    # Actions that could not be decoded and were set aside.
+    unreadable: int = 0
+    store_failures: int = 0

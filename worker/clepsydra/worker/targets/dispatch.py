@@ -1,0 +1,57 @@
+"""One way in for everything that a worker can execute."""
+
+import traceback
+from contextlib import AsyncExitStack
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.v1.action_pb2 import Spec
+from clepsydra.worker.context import Context
+from clepsydra.worker.handling import Registry
+from clepsydra.worker.result import Result, described, failure
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.targets.handlers import HandlerTarget
+from clepsydra.worker.targets.http import HttpTarget
+from clepsydra.worker.targets.log import write_line
+from clepsydra.worker.targets.threads import Threads
+
+
+class Targets:
+    """Executes what a spec asks for. The caller enforces the deadline, by cancelling."""
+
+    def __init__(self, settings: WorkerSettings, registry: Registry, log: FilteringBoundLogger) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._log = log
+        self._opened = AsyncExitStack()
+
+    async def start(self) -> None:
+        threads = Threads(self._settings.handler_threads)
+        self._opened.callback(threads.close)
+        self._handlers = HandlerTarget(self._registry, threads, self._log)
+        self._http = HttpTarget(self._settings)
+        self._opened.push_async_callback(self._http.close)
+
+    async def close(self) -> None:
+        """Close what was opened. Threads whose handlers never return are left behind; they are daemons."""
+        await self._opened.aclose()
+
+    async def execute(self, spec: Spec, context: Context) -> Result:
+        """Execute once. Raises nothing but CancelledError: what goes wrong is in the result."""
+        kind = spec.WhichOneof("target")
+        try:
+            if kind == "handler":
+                return await self._handlers.execute(spec.handler, context)
+            if kind == "http":
+                return await self._http.execute(spec.http, context)
+            if kind == "log":
+                return write_line(self._log, spec.log, context)
+        except Exception as error:  # a defect here, or a log that cannot be written: told, and tried again
+            return failure(f"the worker failed to execute the action: {described(error)} ({_where(error)})")
+        # Written by a newer scheduler: a newer worker will know it.
+        return failure(f"worker {context.worker} does not know this kind of target: upgrade it")
+
+
+def _where(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"

@@ -1,0 +1,114 @@
+"""Executes HTTP requests.
+
+A response is read up to a limit and never decompressed; redirects are not followed, cookies are not kept, and neither
+proxies nor credentials are taken from the worker's environment: a request goes where its spec says, with what its spec
+says, and nowhere else. There is no timeout here: the attempt's deadline cancels the call, which closes its connection.
+"""
+
+from http import HTTPStatus
+from importlib.metadata import version
+
+from aiohttp import (
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    InvalidURL,
+    TCPConnector,
+)
+
+from clepsydra.v1.action_pb2 import HttpRequest
+from clepsydra.worker.context import Context
+from clepsydra.worker.result import SUCCESS, Result, failure
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.targets.http_errors import connection_trouble
+from clepsydra.worker.targets.http_request import UnsendableRequest, headers_of, method_of, url_of
+from clepsydra.worker.targets.retry_after import retry_after_us
+
+# Common servers close idle connections after 5 seconds; a request sent at that very moment would fail for nothing.
+_KEEP_ALIVE_S = 4.0
+# Of an error's body, this much is shown.
+_EXCERPT_BYTES = 512
+_RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+
+
+class HttpTarget:
+    """To be made inside the event loop that it works in."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._response_bytes = settings.http_response_bytes
+        self._session = ClientSession(
+            connector=TCPConnector(limit=settings.http_connections, keepalive_timeout=_KEEP_ALIVE_S),
+            cookie_jar=DummyCookieJar(),
+            headers={"User-Agent": f"clepsydra/{version('clepsydra')}", "Accept-Encoding": "identity"},
+            timeout=ClientTimeout(total=None, sock_connect=None),
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def execute(self, request: HttpRequest, context: Context) -> Result:
+        try:
+            return await self._send(request, context)
+        except (UnsendableRequest, InvalidURL) as error:
+            reason = str(error) if isinstance(error, UnsendableRequest) else "its URL is not valid"
+            return failure(f"the request cannot be sent: {reason}", retryable=False)
+        except (ClientError, OSError) as error:
+            return failure(connection_trouble(error))
+        except ValueError as error:
+            return failure(f"the request cannot be sent: {error}", retryable=False)
+
+    async def _send(self, request: HttpRequest, context: Context) -> Result:
+        async with self._session.request(
+            method_of(request),
+            url_of(request.url),
+            headers=headers_of(request.headers, context),
+            data=request.body or None,
+            allow_redirects=False,
+        ) as response:
+            if 200 <= response.status < 300:
+                await self._read(response)
+                return SUCCESS
+            return await self._refused(response, context)
+
+    async def _refused(self, response: ClientResponse, context: Context) -> Result:
+        excerpt = await self._excerpt(response)
+        status = response.status
+        text = f"the target answered {status} {response.reason or ''}".rstrip()
+        if 300 <= status < 400:
+            location = response.headers.get("Location", "an unnamed place")
+            return failure(f"{text}, to {location}: redirects are not followed, use that URL", retryable=False)
+        if excerpt:
+            text = f"{text}: {excerpt}"
+        if status in _RETRIED_STATUSES or status >= 500:
+            return failure(text, retry_after_us=retry_after_us(response.headers, context.scheduled_us))
+        return failure(text, retryable=False)
+
+    async def _excerpt(self, response: ClientResponse) -> str:
+        try:
+            start = await self._read(response)
+        except (ClientError, OSError):
+            # The status says enough; a body that breaks off after it changes nothing.
+            return ""
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            return ""
+        return " ".join(start.decode("utf-8", "replace").split())
+
+    async def _read(self, response: ClientResponse) -> bytes:
+        """Read a body to its end, so that the connection can be used again, or to the limit, and close it there.
+
+        Returns its start.
+        """
+        start = b""
+        size = 0
+        while chunk := await response.content.readany():
+            size += len(chunk)
+            if len(start) < _EXCERPT_BYTES:
+                start = (start + chunk)[:_EXCERPT_BYTES]
+            if size > self._response_bytes:
+                response.close()
+                break
+        return start

@@ -1,0 +1,122 @@
+"""What to do with each row whose time has come: one advance, and the attempt that it begins, if any."""
+
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from clepsydra.core.events import Began, Expired, Interrupted, Purged, Turn
+from clepsydra.core.moments import MILLISECOND_US, duration_us, set_us, us_of
+from clepsydra.core.transitions import (
+    KEPT,
+    Moment,
+    Step,
+    attempt_id,
+    attempt_number,
+    idempotency_key,
+    step,
+    turn_of,
+)
+from clepsydra.store.port import Action, Advance, Due, Queue, Row
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Spec, Status
+from clepsydra.worker.attempt import Attempt
+from clepsydra.worker.context import Context
+from clepsydra.worker.settings import WorkerSettings
+
+
+class Taken(NamedTuple):
+    """A turn that is to be written; `turn` is None for an action that cannot be decoded and is set aside."""
+
+    advance: Advance
+    turn: Turn | None
+    attempt: Attempt | None = None
+
+
+class Turns:
+    """Takes turns on behalf of one worker."""
+
+    def __init__(self, settings: WorkerSettings, worker: str) -> None:
+        self._began = Began(settings.lease_us, settings.grace_us)
+        self._grace_us = settings.grace_us
+        self._set_aside_us = settings.set_aside_ms * MILLISECOND_US
+        self._worker = worker
+
+    def take(self, due: Due, now_us: int) -> Taken | None:
+        """None: there is nothing to do with this row now."""
+        row, action = due
+        assert action is not None, "rows with old guids are dropped, not executed"
+        try:
+            spec, status = Spec.FromString(action.spec), Status.FromString(action.status)
+        except DecodeError:
+            return self._set_aside(row, action, now_us)
+        if not spec.WhichOneof("target") and status.state not in KEPT:
+            # Written by a newer version, with a target that this one does not know.
+            return self._set_aside(row, action, now_us)
+        turn = turn_of(spec, status, row.scheduled_at_us, now_us)
+        if turn is Turn.BEGIN:
+            return self._begin(row, action, spec, status, now_us)
+        if turn is Turn.INTERRUPT:
+            return self._interrupt(row, action, spec, status, now_us)
+        if turn is Turn.EXPIRE:
+            expired = step(spec, status, Expired(), Moment(now_us, row.scheduled_at_us))
+            return Taken(_written(row, action, expired), turn)
+        if turn is Turn.PURGE:
+            purged = step(spec, status, Purged(), Moment(now_us, row.scheduled_at_us))
+            return Taken(Advance(row, purged.at_us, action.scheduled_at_us), turn)
+        return None
+
+    def _begin(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
+        to_us = step(spec, status, self._began, Moment(now_us, row.scheduled_at_us)).at_us
+        assert to_us is not None
+        attempt = self._attempt(row, action, spec, status, to_us, now_us)
+        return Taken(Advance(row, to_us), Turn.BEGIN, attempt)
+
+    def _interrupt(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
+        """The attempt that was in flight never ended: count it, and begin the next one in the same advance."""
+        moment = Moment(now_us, row.scheduled_at_us)
+        record = action_pb2.Attempt(
+            number=attempt_number(status),
+            id=attempt_id(row.guid, status),
+            outcome=action_pb2.Attempt.INTERRUPTION,
+            error="its outcome was never written",
+        )
+        set_us(record.start_time, row.rescheduled_at_us or us_of(status.scheduled_time))
+        set_us(record.end_time, now_us)
+        interrupted = step(spec, status, Interrupted(record), moment)
+        if interrupted.status.state in KEPT or interrupted.at_us is None:
+            return Taken(_written(row, action, interrupted), Turn.INTERRUPT)
+        to_us = step(spec, interrupted.status, self._began, moment).at_us
+        assert to_us is not None
+        attempt = self._attempt(row, action, spec, interrupted.status, to_us, now_us)
+        advance = _written(row, action, interrupted)._replace(to_us=to_us)
+        return Taken(advance, Turn.INTERRUPT, attempt)
+
+    def _attempt(self, row: Row, action: Action, spec: Spec, status: Status, to_us: int, now_us: int) -> Attempt:
+        starts_us = max(now_us, row.scheduled_at_us)
+        scheduled_us = us_of(status.scheduled_time)
+        context = Context(
+            action_id=action.action_id,
+            attempt_id=attempt_id(action.guid, status),
+            attempt_number=attempt_number(status),
+            idempotency_key=idempotency_key(action.guid, status),
+            occurrence_us=us_of(status.occurrence_time),
+            scheduled_us=scheduled_us,
+            deadline_us=starts_us + duration_us(spec.attempt_timeout),
+            worker=self._worker,
+        )
+        moved = Row(Queue.PROCESSING, row.shard_id, to_us, action.action_id, action.guid, to_us)
+        attempt = Attempt(moved, spec, status, scheduled_us, context)
+        attempt.lease_ends_us = to_us - self._grace_us
+        return attempt
+
+    def _set_aside(self, row: Row, action: Action, now_us: int) -> Taken:
+        to_us = max(now_us, row.scheduled_at_us) + self._set_aside_us
+        return Taken(Advance(row, to_us, action.scheduled_at_us), None)
+
+
+def _written(row: Row, action: Action, after: Step) -> Advance:
+    """An advance that also writes the status, or removes the action if nothing is left to keep."""
+    if after.at_us is None:
+        return Advance(row, None, action.scheduled_at_us)
+    planned_us = us_of(after.status.scheduled_time)
+    return Advance(row, after.at_us, action.scheduled_at_us, after.status.SerializeToString(), planned_us)
