@@ -44,7 +44,7 @@ proto: install ## Generate the Python code of the .proto files
 lock: ## Choose the newest allowed versions of all dependencies anew
 	$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --group dev pyproject.toml -o requirements/lock.txt
+		--no-emit-index-url --no-emit-find-links --all-extras --group dev pyproject.toml -o requirements/lock.txt
 
 bench: install ## Measure this machine: creates, drain, lateness, memory, idle CPU
 	$(BIN)/python -m benchmarks

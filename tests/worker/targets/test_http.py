@@ -25,7 +25,7 @@ class Recorder:
         self.peers: list[tuple[str, int]] = []
         self._body = body
 
-    async def __call__(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.Response:
         self.requests.append(request)
         self.bodies.append(await request.read())
         assert request.transport is not None
@@ -35,7 +35,7 @@ class Recorder:
 
 async def test_a_request_is_sent_as_its_spec_says(targets: Targets, servers: Servers) -> None:
     recorder = Recorder()
-    url = await servers.answering(recorder)
+    url = await servers.answering(recorder.answer)
     spec = http(url + "a%2Fb?x=%41&y", "PATCH", b"\x00body", (("X-Twice", "1"), ("X-Twice", "2"), ("X-Umlaut", "grün")))
     assert await targets.execute(spec, an_attempt()) == SUCCESS
     (request,) = recorder.requests
@@ -48,19 +48,19 @@ async def test_a_request_is_sent_as_its_spec_says(targets: Targets, servers: Ser
 @pytest.mark.parametrize(("body", "method"), [(b"", "GET"), (b"{}", "POST")])
 async def test_the_method_follows_from_the_body(targets: Targets, servers: Servers, body: bytes, method: str) -> None:
     recorder = Recorder()
-    await targets.execute(http(await servers.answering(recorder), body=body), an_attempt())
+    await targets.execute(http(await servers.answering(recorder.answer), body=body), an_attempt())
     assert recorder.requests[0].method == method
 
 
 async def test_a_url_that_is_not_encoded_is_encoded(targets: Targets, servers: Servers) -> None:
     recorder = Recorder()
-    await targets.execute(http(await servers.answering(recorder) + "a b/ü"), an_attempt())
+    await targets.execute(http(await servers.answering(recorder.answer) + "a b/ü"), an_attempt())
     assert recorder.requests[0].raw_path == "/a%20b/%C3%BC"
 
 
 async def test_the_context_comes_as_headers(targets: Targets, servers: Servers) -> None:
     recorder = Recorder()
-    spec = http(await servers.answering(recorder), headers=(("clepsydra-attempt-number", "99"),))
+    spec = http(await servers.answering(recorder.answer), headers=(("clepsydra-attempt-number", "99"),))
     await targets.execute(spec, an_attempt(action_id="100% ü\n"))
     headers = recorder.requests[0].headers
     told = {name: value for name, value in headers.items() if name.startswith(("Clepsydra", "Idempotency"))}
@@ -78,7 +78,7 @@ async def test_the_context_comes_as_headers(targets: Targets, servers: Servers) 
 
 async def test_the_idempotency_key_is_the_same_for_every_attempt(targets: Targets, servers: Servers) -> None:
     recorder = Recorder()
-    spec = http(await servers.answering(recorder))
+    spec = http(await servers.answering(recorder.answer))
     await targets.execute(spec, an_attempt(attempt_number=1, attempt_id="one"))
     await targets.execute(spec, an_attempt(attempt_number=2, attempt_id="two"))
     assert [request.headers["Idempotency-Key"] for request in recorder.requests] == ["guid-1700000000000000"] * 2
@@ -88,7 +88,7 @@ async def test_the_idempotency_key_is_the_same_for_every_attempt(targets: Target
 async def test_a_spec_may_bring_its_own_key_and_agent(targets: Targets, servers: Servers) -> None:
     recorder = Recorder()
     mine = (("idempotency-key", "mine"), ("user-agent", "me/1"))
-    await targets.execute(http(await servers.answering(recorder), headers=mine), an_attempt())
+    await targets.execute(http(await servers.answering(recorder.answer), headers=mine), an_attempt())
     headers = recorder.requests[0].headers
     assert headers.getall("Idempotency-Key") == ["mine"]
     assert headers.getall("User-Agent") == ["me/1"]
@@ -97,7 +97,7 @@ async def test_a_spec_may_bring_its_own_key_and_agent(targets: Targets, servers:
 async def test_headers_that_describe_the_connection_are_the_workers(targets: Targets, servers: Servers) -> None:
     recorder = Recorder()
     wrong = (("Content-Length", "99"), ("transfer-encoding", "chunked"), ("Expect", "100-continue"))
-    spec = http(await servers.answering(recorder), "POST", b"body", wrong)
+    spec = http(await servers.answering(recorder.answer), "POST", b"body", wrong)
     assert await targets.execute(spec, an_attempt()) == SUCCESS
     assert recorder.bodies == [b"body"]
     assert recorder.requests[0].headers["Content-Length"] == "4"
@@ -106,7 +106,7 @@ async def test_headers_that_describe_the_connection_are_the_workers(targets: Tar
 
 async def test_connections_are_used_again_and_cookies_are_not_kept(targets: Targets, servers: Servers) -> None:
     recorder = Recorder(b"x" * 1000)
-    spec = http(await servers.answering(recorder))
+    spec = http(await servers.answering(recorder.answer))
     for _ in range(2):
         assert await targets.execute(spec, an_attempt()) == SUCCESS
     assert recorder.peers[0] == recorder.peers[1]
@@ -135,7 +135,7 @@ async def test_2xx_is_success(targets: Targets, servers: Servers, status: int) -
 async def test_408_429_and_5xx_are_retried(targets: Targets, servers: Servers, status: int) -> None:
     result = await targets.execute(http(await servers.refusing(status, "too\n\n busy")), an_attempt())
     assert (result.outcome, result.retryable, result.retry_after_us) == (Attempt.FAILURE, True, None)
-    assert result.error.startswith(f"the target answered {status} ")
+    assert result.error.startswith(f"the target answered {status}")
     assert result.error.endswith(": too busy")
 
 
@@ -149,7 +149,7 @@ async def test_other_4xx_fail_for_good(targets: Targets, servers: Servers, statu
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_not_followed(targets: Targets, servers: Servers, status: int) -> None:
     elsewhere = Recorder()
-    location = await servers.answering(elsewhere)
+    location = await servers.answering(elsewhere.answer)
     result = await targets.execute(http(await servers.refusing(status, Location=location)), an_attempt())
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, False)
     assert result.error.endswith(f", to {location}: redirects are not followed, use that URL")

@@ -119,7 +119,6 @@ async def test_a_certificate_that_nobody_vouches_for(targets: Targets, servers: 
     result = await targets.execute(http(url), an_attempt())
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert result.error.startswith(f"the certificate of {url[8:-1]} is not trusted: ")
-    assert "self-signed certificate" in result.error
 
 
 async def test_tls_with_a_server_that_speaks_none(targets: Targets, servers: Servers) -> None:
