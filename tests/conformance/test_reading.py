@@ -1,18 +1,21 @@
 """Reads by id and by page: complete, in a stable order, whatever happens between two pages."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from clepsydra.store.port import Store
 from tests.conformance.worlds import EVERYTHING, ODD_IDS, World, ids_of
 
 
-async def pages(store: Store, limit: int) -> list[str]:
-    """All ids, page by page."""
+async def pages(store: Store, limit: int) -> AsyncIterator[list[str]]:
+    """The ids of one page after the other; none may come twice."""
     found: list[str] = []
-    while page := await store.list_actions(found[-1] if found else None, limit):
+    while page := ids_of(await store.list_actions(found[-1] if found else None, limit)):
         assert len(page) <= limit
-        found += ids_of(page)
-    return found
+        assert not set(page) & set(found)
+        found += page
+        yield page
 
 
 async def test_get_answers_in_the_order_of_the_question(world: World) -> None:
@@ -36,7 +39,7 @@ async def test_an_empty_store_has_an_empty_page(world: World) -> None:
 @pytest.mark.parametrize("limit", [1, 3, len(ODD_IDS), EVERYTHING])
 async def test_paging_finds_every_action_once_whatever_its_id(world: World, limit: int) -> None:
     actions = await world.carry_out(*(world.create(action_id) for action_id in ODD_IDS))
-    found = await pages(world.store, limit)
+    found = [action_id async for page in pages(world.store, limit) for action_id in page]
     assert sorted(found) == sorted(ODD_IDS)
     whole = await world.store.list_actions(None, EVERYTHING)
     assert found == ids_of(whole)
@@ -65,14 +68,13 @@ async def test_paging_neither_skips_nor_repeats_while_others_insert_and_delete(w
     drop = {f"{n:02}-drop" for n in range(20)}
     await world.carry_out(*(world.create(action_id) for action_id in keep | drop))
     found: list[str] = []
-    while page := await world.store.list_actions(found[-1] if found else None, 4):
-        found += ids_of(page)
+    async for page in pages(world.store, 4):
+        found += page
         await world.carry_out(*(world.create(f"{n:02}-{len(found)}") for n in range(0, 20, 7)))
         passed, ahead = sorted(drop & set(found)), sorted(drop - set(found))
         for action_id in [*passed[:1], *ahead[:1]]:
             await world.remove(action_id)
             drop.remove(action_id)
-    assert len(found) == len(set(found))
     assert keep | drop <= set(found)
 
 

@@ -63,40 +63,52 @@ class Fate(NamedTuple):
 
 def fate_of(case: Case) -> Fate:
     """The state, and the time before it is moved out of the way of times that are taken."""
-    event, now_us = case.event, case.moment.now_us
     counters = Counters()
     counters.CopyFrom(case.status.counters)
+    return _by_a_user(case, counters) if case.moment.row_at_us is None else _by_a_worker(case, counters)
+
+
+def _by_a_user(case: Case, counters: Counters) -> Fate:
+    event, now_us = case.event, case.moment.now_us
     match event:
         case Accepted():
             return _occurrence_or_end(case, Counters(), walk_to_first(case.spec.schedule, now_us))
         case Paused():
             return Fate(action_pb2.PAUSED, END_OF_TIME_US, None, counters)
-        case Deleted():
-            return Fate(action_pb2.DELETED, now_us + event.retention_us, None, counters)
+        case Resumed():
+            return _after_a_pause(case, counters)
         case RunRequested():
             counters.consecutive_interrupted_attempts = 0
             return Fate(action_pb2.SCHEDULED, now_us, now_us, counters)
-        case Resumed():
-            return _after_a_pause(case, counters)
+        case Deleted():
+            return Fate(action_pb2.DELETED, now_us + event.retention_us, None, counters)
+        case _:
+            raise AssertionError(f"{event} needs a row")
+
+
+def _by_a_worker(case: Case, counters: Counters) -> Fate:
+    event = case.event
+    match event:
         case Began():
             lease_us = min(event.lease_us, duration_us(case.spec.attempt_timeout)) + event.grace_us
-            row_at_us = case.moment.row_at_us
-            assert row_at_us is not None
-            return Fate(case.status.state, max(now_us, row_at_us) + lease_us, None, counters)
-        case Purged():
-            return Fate(case.status.state, None, None, counters)
+            starts_us = max(case.moment.now_us, case.moment.row_at_us or 0)
+            return Fate(case.status.state, starts_us + lease_us, None, counters)
         case Succeeded():
             counters.succeeded_attempts += 1
             counters.consecutive_failed_attempts = counters.consecutive_interrupted_attempts = 0
             counters.runs += 1
             return _after_an_occurrence(case, counters)
+        case Failed():
+            return _after_a_failure(case, event, counters)
+        case Interrupted():
+            return _after_an_interruption(case, counters)
         case Expired():
             counters.expired_occurrences += 1
             return _after_an_occurrence(case, counters)
-        case Interrupted():
-            return _after_an_interruption(case, counters)
-        case Failed():
-            return _after_a_failure(case, event, counters)
+        case Purged():
+            return Fate(case.status.state, None, None, counters)
+        case _:
+            raise AssertionError(f"{event} makes a new row")
 
 
 def _after_a_pause(case: Case, counters: Counters) -> Fate:
@@ -128,15 +140,23 @@ def _after_a_failure(case: Case, event: Failed, counters: Counters) -> Fate:
     failures = case.status.occurrence.failed_attempts + 1
     delay_us = event.retry_after_us if event.retry_after_us is not None else round(walk_to_delay(policy, failures))
     retry_at_us = now_us + delay_us
-    attempted = case.status.occurrence.HasField("first_attempt_time")
-    first_us = us_of(case.status.occurrence.first_attempt_time if attempted else event.attempt.start_time)
-    is_out_of_attempts = policy.max_attempts != 0 and failures >= policy.max_attempts
-    is_out_of_time = policy.HasField("max_elapsed") and retry_at_us > first_us + duration_us(policy.max_elapsed)
-    if event.retryable and not is_out_of_attempts and not is_out_of_time and retry_at_us < END_OF_TIME_US:
-        if not _gives_way(case, retry_at_us):
-            return Fate(action_pb2.RETRYING, retry_at_us, None, counters)
+    may_retry = (
+        event.retryable
+        and (policy.max_attempts == 0 or failures < policy.max_attempts)
+        and (not policy.HasField("max_elapsed") or retry_at_us <= _latest_retry_us(case, event))
+        and retry_at_us < END_OF_TIME_US
+        and not _gives_way(case, retry_at_us)
+    )
+    if may_retry:
+        return Fate(action_pb2.RETRYING, retry_at_us, None, counters)
     counters.runs += 1
     return _after_an_occurrence(case, counters)
+
+
+def _latest_retry_us(case: Case, event: Failed) -> int:
+    has_been_tried = case.status.occurrence.HasField("first_attempt_time")
+    first = case.status.occurrence.first_attempt_time if has_been_tried else event.attempt.start_time
+    return us_of(first) + duration_us(case.spec.retry.max_elapsed)
 
 
 def _gives_way(case: Case, retry_at_us: int) -> bool:

@@ -26,10 +26,10 @@ from clepsydra.core.events import (
 from clepsydra.core.moments import DAY_US, END_OF_TIME_US, HOUR_US, SECOND_US, timestamp, us_of
 from clepsydra.core.transitions import ENDED, KEPT, LIVE, ImpossibleEvent, Moment, Step, step, turn_of
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Attempt, Counters, Occurrence, Schedule, Spec, State, Status
+from clepsydra.v1.action_pb2 import Attempt, Counters, Schedule, Spec, State, Status
 from tests.unit.oracle import Case, fate_of
 from tests.unit.specs import NOON_US, drift, fixed_rate, once, retry_policy, spec_of
-from tests.unit.walks import last_us
+from tests.unit.walks import is_on_a_grid, last_us
 
 INTERVAL_US = 10 * SECOND_US
 # The grid starts here; the second is so near to the end of time that retries, purges and occurrences reach beyond it.
@@ -90,7 +90,7 @@ def test_the_table_names_every_state_and_every_event() -> None:
 
 @pytest.mark.parametrize(("event", "state"), [key for key, is_meaningful in _meaningful().items() if not is_meaningful])
 def test_an_event_without_a_meaning_is_refused(event: str, state: str) -> None:
-    for status, each in product(_statuses(State.Value(state), NOON_US), EVENTS[event]):
+    for status, each in product(_statuses(state, NOON_US), EVENTS[event]):
         for moment in _moments(each, status):
             with pytest.raises(ImpossibleEvent):
                 step(spec_of(once()), status, each, moment)
@@ -99,7 +99,7 @@ def test_an_event_without_a_meaning_is_refused(event: str, state: str) -> None:
 @pytest.mark.parametrize(("event", "state"), [key for key, is_meaningful in _meaningful().items() if is_meaningful])
 def test_every_case(event: str, state: str) -> None:
     for start_us in STARTS_US:
-        specs, statuses = _specs(event, start_us), list(_statuses(State.Value(state), start_us))
+        specs, statuses = _specs(event, start_us), list(_statuses(state, start_us))
         before = _written_down(*specs, *statuses, ATTEMPT)
         for spec, status, each in product(specs, statuses, EVENTS[event]):
             for moment in _moments(each, status):
@@ -113,6 +113,7 @@ def test_every_case(event: str, state: str) -> None:
 def _checked_step(case: Case) -> Step:
     result = step(*case)
     _check_against_the_oracle(case, result)
+    _check_the_attempt(case, result)
     _check_the_guard(case, result)
     _check_the_turn(case, result)
     return result
@@ -138,10 +139,9 @@ def _specs(event: str, start_us: int) -> list[Spec]:
             keep_failure_us=2 * kept_us,
             interruption_limit=limit,
         )
-        for schedule, max_attempts, max_elapsed_us, timeout_us, kept_us, limit in product(
+        for schedule, (max_attempts, max_elapsed_us), timeout_us, kept_us, limit in product(
             schedules,
-            (0, 1, 3) if event == "Failed" else (0,),
-            (None, 5 * SECOND_US) if event == "Failed" else (None,),
+            [(0, None), (1, None), (3, None), (0, 5 * SECOND_US)] if event == "Failed" else [(0, None)],
             (SECOND_US, HOUR_US) if event == "Began" else (HOUR_US,),
             (0, DAY_US) if is_ending else (DAY_US,),
             (0, 1, 2) if event == "Interrupted" else (0,),
@@ -150,30 +150,31 @@ def _specs(event: str, start_us: int) -> list[Spec]:
 
 
 def _limited_schedules(start_us: int) -> Iterator[Schedule]:
-    """Ended by now, soon, or never; with the last run under way, the last but one, or without a limit."""
-    for periodic, intervals, max_runs in product((fixed_rate, drift), (2, 5, None), (RUNS + 1, RUNS + 2, 0)):
+    """Ending now, soon, or never; with one run too many under way, the last one, the last but one, or no limit."""
+    for periodic, intervals, max_runs in product((fixed_rate, drift), (2, 5, None), (RUNS, RUNS + 1, RUNS + 2, 0)):
         if (intervals, max_runs) != (None, 0):
             end_us = None if intervals is None else start_us + intervals * INTERVAL_US
             yield periodic(INTERVAL_US, start_us=start_us, end_us=end_us, max_runs=max_runs)
 
 
-def _statuses(state: State, start_us: int) -> Iterator[Status]:
-    if state == action_pb2.STATE_UNSPECIFIED:
+def _statuses(state: str, start_us: int) -> Iterator[Status]:
+    if state == "STATE_UNSPECIFIED":
         yield Status()
         return
     # Attempts at the occurrence, for an action that is RETRYING, or at the ones before.
-    histories = [(1, 0), (0, 1), (2, 1)] if state == action_pb2.RETRYING else [(0, 0), (2, 1)]
+    histories = [(1, 0), (0, 1), (2, 1)] if state == "RETRYING" else [(0, 0), (2, 1)]
     for offset_us, (failed, interrupted) in product(OCCURRENCES_US, histories):
         occurrence_us = start_us + offset_us
         planned_us = {
-            action_pb2.SCHEDULED: occurrence_us,
-            action_pb2.RETRYING: occurrence_us + RETRY_US,
-            action_pb2.PAUSED: END_OF_TIME_US,
+            "SCHEDULED": occurrence_us,
+            "RETRYING": occurrence_us + RETRY_US,
+            "PAUSED": END_OF_TIME_US,
         }.get(state, min(occurrence_us + DAY_US, END_OF_TIME_US))
         status = Status(
             state=state,
             scheduled_time=timestamp(planned_us),
             occurrence_time=timestamp(occurrence_us),
+            last_attempt=Attempt(number=9, id="before"),
             counters=Counters(
                 succeeded_attempts=3,
                 failed_attempts=5,
@@ -184,16 +185,12 @@ def _statuses(state: State, start_us: int) -> Iterator[Status]:
                 missed_occurrences=11,
                 expired_occurrences=13,
             ),
-            reason="it ended" if state in ENDED else "",
+            reason="it ended" if state in ("SUCCEEDED", "FAILED", "EXPIRED") else "",
         )
-        if state == action_pb2.RETRYING:
-            status.occurrence.CopyFrom(
-                Occurrence(
-                    failed_attempts=failed,
-                    interrupted_attempts=interrupted,
-                    first_attempt_time=timestamp(occurrence_us),
-                )
-            )
+        if state == "RETRYING":
+            status.occurrence.failed_attempts = failed
+            status.occurrence.interrupted_attempts = interrupted
+            status.occurrence.first_attempt_time.CopyFrom(timestamp(occurrence_us))
         yield status
 
 
@@ -207,7 +204,7 @@ def _moments(event: Event, status: Status) -> Iterator[Moment]:
         occurrence_us + RETRY_US + 1,
         occurrence_us + INTERVAL_US,
         occurrence_us + INTERVAL_US + 1,
-        occurrence_us + 37 * INTERVAL_US + 1,
+        occurrence_us + 9 * INTERVAL_US + 1,
     }
     rows_us: tuple[int | None, ...] = (planned_us, planned_us + LEASE_US)
     if isinstance(event, BY_USERS):
@@ -231,18 +228,34 @@ def _check_against_the_oracle(case: Case, result: Step) -> None:
         assert us_of(status.occurrence_time) == fate.occurrence_us, case
         assert not status.HasField("occurrence"), case
         assert status.reason == "", case
-        _check_the_limits(case, fate.occurrence_us)
+        _check_the_limits(case, status)
     elif not isinstance(case.event, Accepted):
         assert status.occurrence_time == case.status.occurrence_time, case
 
 
-def _check_the_limits(case: Case, occurrence_us: int) -> None:
+def _check_the_attempt(case: Case, result: Step) -> None:
+    """An attempt is remembered as the last one, and as one of its occurrence for as long as that goes on."""
+    if not isinstance(case.event, Succeeded | Failed | Interrupted):
+        assert result.status.last_attempt == case.status.last_attempt or isinstance(case.event, Accepted), case
+        return
+    assert result.status.last_attempt == case.event.attempt, case
+    if result.status.state == action_pb2.RETRYING:
+        before, after = case.status.occurrence, result.status.occurrence
+        assert after.failed_attempts - before.failed_attempts == isinstance(case.event, Failed), case
+        assert after.interrupted_attempts - before.interrupted_attempts == isinstance(case.event, Interrupted), case
+        first = before.first_attempt_time if before.HasField("first_attempt_time") else case.event.attempt.start_time
+        assert after.first_attempt_time == first, case
+
+
+def _check_the_limits(case: Case, planned: Status) -> None:
     """The schedule plans nothing after the end time and nothing beyond the runs; a user's wish may."""
-    schedule = case.spec.schedule
+    schedule, occurrence_us = case.spec.schedule, us_of(planned.occurrence_time)
     if not schedule.HasField("periodic") or isinstance(case.event, RunRequested) or occurrence_us == case.occurrence_us:
         return
     assert occurrence_us <= last_us(schedule), case
-    assert isinstance(case.event, Accepted) or not 0 < schedule.periodic.max_runs <= case.status.counters.runs, case
+    is_carried_out_late = isinstance(case.event, Resumed) and not is_on_a_grid(schedule)
+    if schedule.periodic.max_runs and not is_carried_out_late:
+        assert planned.counters.runs < schedule.periodic.max_runs, case
 
 
 def _moved_out_of_the_way(case: Case, wanted_us: int) -> int:

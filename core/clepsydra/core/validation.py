@@ -267,11 +267,11 @@ _BEYOND_TIME = "would bring the first occurrence to 2100-01-01T00:00:00Z or late
 _NO_OCCURRENCE = wrong("must not lie before the first occurrence: none would be left", "periodic.end_time")
 
 
-def timing_violations(given: Schedule, filled_in: Schedule, now_us: int) -> Violations:
-    """What is wrong with a schedule at this time; `given` tells in which words the user put it."""
-    first_us = first_occurrence(filled_in, now_us)
+def timing_violations(schedule: Schedule, given: str | None, now_us: int) -> Violations:
+    """What is wrong, at this time, with a schedule that was filled in; `given` is how the user gave its start."""
+    first_us = first_occurrence(schedule, now_us)
     if first_us is not None and first_us < END_OF_TIME_US:
         return FINE
-    if filled_in.periodic.HasField("end_time"):
+    if schedule.periodic.HasField("end_time"):
         return under("action.spec.schedule", _NO_OCCURRENCE)
-    return under("action.spec.schedule", wrong(_BEYOND_TIME, given.WhichOneof("start") or "periodic.interval"))
+    return under("action.spec.schedule", wrong(_BEYOND_TIME, given or "periodic.interval"))

@@ -59,6 +59,7 @@ def salvaged(stored: Action) -> Record:
     action = ScheduledAction()
     action.meta.id = stored.action_id
     action.meta.guid = stored.guid
+    action.status.state = action_pb2.SCHEDULED
     action.status.reason = "what is stored of this action cannot be decoded"
     set_us(action.status.scheduled_time, stored.scheduled_at_us)
     return Record(action, ())

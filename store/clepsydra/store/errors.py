@@ -15,3 +15,7 @@ class OutcomeUnknown(StoreError):
 
 class Unusable(StoreError):
     """No repetition will help: a wrong schema, a missing file, no permission, a corrupt disk."""
+
+
+class OtherShards(Unusable):
+    """The installation has another number of shards than was asked for."""

@@ -112,11 +112,13 @@ class Pool:
             if attempt.why_cancelled is None:
                 raise
             result = attempt.why_cancelled
+        # From here on nothing can cut it short: its outcome is on its way.
+        attempt.task = None
         if attempt.timer is not None:
             attempt.timer.cancel()
             attempt.timer = None
         if attempt.extension is not None:
-            await attempt.extension
+            await asyncio.shield(attempt.extension)
         self._running.discard(attempt)
         self._finisher.ended(attempt, result)
         self._changed.set()

@@ -12,25 +12,33 @@ class WorkerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    loops: int = Field(8, ge=1, le=1024, description="Sync loops: how many shards the worker can hold at once.")
-    attempts: int = Field(1000, ge=1, le=100_000, description="Attempts in flight at once.")
-    lease_ms: int = Field(30_000, ge=100, description="An attempt's lease; longer attempts have it extended.")
-    grace_ms: int = Field(5_000, ge=100, description="Time for writing an outcome, added to each lease.")
-    lock_life_ms: int = Field(10_000, ge=100, description="A shard lock without a heartbeat for this long is stale.")
-    heartbeat_ms: int = Field(2_500, ge=10, description="Time between heartbeats of the shard locks.")
-    horizon_ms: int = Field(2_000, ge=0, description="How far ahead of their time rows are read.")
-    poll_min_ms: int = Field(20, ge=1, description="Time between looks at a shard that has work.")
-    poll_max_ms: int = Field(1_000, ge=1, description="Time between looks at an idle shard, if no hint comes.")
-    shard_max_ms: int = Field(30_000, ge=1, description="A shard is given back after this long, so that loops rotate.")
-    page: int = Field(1_000, ge=1, le=10_000, description="Rows read from a shard at once.")
-    batch: int = Field(1_000, ge=1, le=10_000, description="Rows written to the store at once.")
-    drain_ms: int = Field(30_000, ge=0, description="How long a stopping worker waits for what runs.")
-    set_aside_ms: int = Field(300_000, ge=1, description="An action that cannot be decoded is tried again after this.")
-    collect_page: int = Field(2_000, ge=1, le=100_000, description="Rows looked at for old guids at once, when idle.")
-    collect_pass_ms: int = Field(30_000, ge=1, description="Time between two looks at the same row, when idle.")
-    http_response_bytes: int = Field(64 * 1024, ge=0, description="How much of a response is read.")
-    http_connections: int = Field(1000, ge=1, description="HTTP connections at once.")
-    handler_threads: int = Field(32, ge=1, le=1024, description="Threads for handlers that are not coroutines.")
+    loops: int = Field(default=8, ge=1, le=1024, description="Sync loops: how many shards the worker can hold at once.")
+    attempts: int = Field(default=1000, ge=1, le=100_000, description="Attempts in flight at once.")
+    lease_ms: int = Field(default=30_000, ge=100, description="An attempt's lease; longer attempts have it extended.")
+    grace_ms: int = Field(default=5_000, ge=100, description="Time for writing an outcome, added to each lease.")
+    lock_life_ms: int = Field(
+        default=10_000, ge=100, description="A shard lock without a heartbeat for this long is stale."
+    )
+    heartbeat_ms: int = Field(default=2_500, ge=10, description="Time between heartbeats of the shard locks.")
+    horizon_ms: int = Field(default=2_000, ge=0, description="How far ahead of their time rows are read.")
+    poll_min_ms: int = Field(default=20, ge=1, description="Time between looks at a shard that has work.")
+    poll_max_ms: int = Field(default=1_000, ge=1, description="Time between looks at an idle shard, if no hint comes.")
+    shard_max_ms: int = Field(
+        default=30_000, ge=1, description="A shard is given back after this long, so that loops rotate."
+    )
+    page: int = Field(default=1_000, ge=1, le=10_000, description="Rows read from a shard at once.")
+    batch: int = Field(default=1_000, ge=1, le=10_000, description="Rows written to the store at once.")
+    drain_ms: int = Field(default=30_000, ge=0, description="How long a stopping worker waits for what runs.")
+    set_aside_ms: int = Field(
+        default=300_000, ge=1, description="An action that cannot be decoded is tried again after this."
+    )
+    collect_page: int = Field(
+        default=2_000, ge=1, le=100_000, description="Rows looked at for old guids at once, when idle."
+    )
+    collect_pass_ms: int = Field(default=30_000, ge=1, description="Time between two looks at the same row, when idle.")
+    http_response_bytes: int = Field(default=64 * 1024, ge=0, description="How much of a response is read.")
+    http_connections: int = Field(default=1000, ge=1, description="HTTP connections at once.")
+    handler_threads: int = Field(default=32, ge=1, le=1024, description="Threads for handlers that are not coroutines.")
 
     @model_validator(mode="after")
     def _no_contradictions(self) -> Self:

@@ -5,15 +5,22 @@ import os
 import apsw
 
 from clepsydra.schema import migrations
-from clepsydra.store.errors import Unusable
+from clepsydra.store.errors import OtherShards, Unusable
 from clepsydra.store.sqlite.connection import APPLICATION_ID, QUERIES, connect
 from clepsydra.store.sqlite.errors import translated
 
 SCHEMA_VERSION = len(migrations("sqlite"))
 
+# Enough for the sync loops of a few workers on one machine, and few enough to look at all of them often.
+_SHARDS_DEFAULT = 8
 
-def install(path: str, shards: int) -> int:
-    """Create the tables if they are not there. Returns the number of shards, which never changes afterwards."""
+
+def install(path: str, shards: int | None) -> int:
+    """Create the tables if they are not there. Returns the number of shards, which never changes afterwards.
+
+    Without a number, an installation that is there is fine as it is.
+    """
+    _refuse_folder(path)
     try:
         connection = connect(path, create=True)
         try:
@@ -29,19 +36,20 @@ def install(path: str, shards: int) -> int:
         raise translated(error, path) from error
 
 
-def _install(connection: apsw.Connection, path: str, shards: int) -> int:
+def _install(connection: apsw.Connection, path: str, shards: int | None) -> int:
     version = connection.pragma("user_version")
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
+        made = shards or _SHARDS_DEFAULT
         for text in migrations("sqlite"):
             connection.execute(text)
-        connection.executemany(QUERIES["install_lock"], [(shard_id,) for shard_id in range(shards)])
+        connection.executemany(QUERIES["install_lock"], [(shard_id,) for shard_id in range(made)])
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", SCHEMA_VERSION)
-        return shards
+        return made
     _check(connection, path)
     existing = int(connection.execute(QUERIES["count_locks"]).get)
-    if existing != shards:
-        raise Unusable(
+    if shards is not None and existing != shards:
+        raise OtherShards(
             f"the store {path} has {existing} shards, not {shards}, and their number cannot change; "
             f"leave the number out, or make a new store"
         )
@@ -52,8 +60,7 @@ def check(path: str) -> int:
     """Make sure that the file is an installation of this version. Returns the number of shards."""
     if not os.path.exists(path):
         raise Unusable(f"there is no store at {path}; make one with `clepsydra init --store sqlite:///{path}`")
-    if os.path.isdir(path):
-        raise Unusable(f"{path} is a folder, not a store; name a file in it")
+    _refuse_folder(path)
     try:
         connection = connect(path)
         try:
@@ -63,6 +70,11 @@ def check(path: str) -> int:
             connection.close()
     except apsw.Error as error:
         raise translated(error, path) from error
+
+
+def _refuse_folder(path: str) -> None:
+    if os.path.isdir(path):
+        raise Unusable(f"{path} is a folder, not a store; name a file in it")
 
 
 def _check(connection: apsw.Connection, path: str) -> None:

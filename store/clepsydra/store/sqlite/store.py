@@ -51,7 +51,7 @@ class SqliteStore:
         self._checkpoints: Checkpoints | None = None
 
     @staticmethod
-    def install(path: str, shards: int) -> int:
+    def install(path: str, shards: int | None) -> int:
         """Make the installation if it is not there; the number of shards is fixed from then on."""
         return installation.install(path, shards)
 

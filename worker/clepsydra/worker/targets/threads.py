@@ -22,7 +22,7 @@ class ThreadsHeld(Exception):
 
 
 class JobFailed(Exception):
-    """A job raised, although it promised not to."""
+    """A job has no result: it raised, although it promised not to, or it was given up before it started."""
 
 
 class _Job(Generic[_T]):
@@ -105,6 +105,8 @@ class Threads:
 
 
 def _outcome(job: _Job[_T]) -> _T | JobFailed:
+    if job.done.cancelled():
+        return JobFailed("given up before it started")
     try:
         return job.run()
     except BaseException as error:  # whatever it is, it must not end the thread, whose place would be lost

@@ -1,0 +1,308 @@
+"""What each call makes of what is stored: the pure half of the scheduler.
+
+A change proposes, from the action as the store has it, what to write and what to answer; or finds that it is a replay,
+and answers with nothing to write; or says why it cannot be done. It may be asked again when the store tells that the
+action was another by then. Guid, shard and time were chosen before the first try, and every proposal carries them.
+"""
+
+from typing import NamedTuple, Protocol
+
+from clepsydra.core.defaults import fill_in
+from clepsydra.core.events import Accepted, Deleted, Event, Paused, Resumed, RunRequested
+from clepsydra.core.moments import set_us, us_of
+from clepsydra.core.transitions import ImpossibleEvent, Moment, step
+from clepsydra.core.update_mask import LABELS, merge_spec, updates_spec
+from clepsydra.core.validation import spec_violations, timing_violations
+from clepsydra.scheduler.errors import AlreadyExists, Damaged, EtagMismatch, InvalidArgument, NotFound, WrongState
+from clepsydra.scheduler.records import Record, decoded, encoded, salvaged
+from clepsydra.scheduler.replays import Applied, CallKey, key_of, recognised, remembering
+from clepsydra.store.port import Action, Put
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import AppliedRequest, Meta, ScheduledAction, Spec
+from clepsydra.v1.scheduler_pb2 import (
+    CreateActionRequest,
+    DeleteActionRequest,
+    PauseActionRequest,
+    ResumeActionRequest,
+    RunActionRequest,
+    UpdateActionRequest,
+)
+
+
+class Stamp(NamedTuple):
+    """Chosen once per call: whatever is tried, and however often, it is the same life."""
+
+    guid: str
+    shard_id: int
+    now_us: int
+
+
+class Proposal(NamedTuple):
+    """What to answer once it is written. Nothing to write: the answer stands as it is."""
+
+    answer: ScheduledAction
+    put: Put | None = None
+
+
+class Change(Protocol):
+    """A call by a user that changes an action."""
+
+    action_id: str
+    # Whether it can be proposed without a look at what is stored.
+    blind: bool
+
+    def propose(self, current: Action | None) -> Proposal:
+        """What to write where the store has this; raises a SchedulerError if it cannot be done."""
+        ...
+
+
+class Create:
+    def __init__(self, request: CreateActionRequest, action_id: str, stamp: Stamp) -> None:
+        self.action_id = action_id
+        self.blind = not request.validate_only
+        self._given = request.action
+        self._key = key_of(request)
+        self._stamp = stamp
+        self._validate_only = request.validate_only
+
+    def propose(self, current: Action | None) -> Proposal:
+        earlier: Applied = ()
+        if current is not None:
+            record = decoded(current)
+            replayed = recognised(self._key, record.applied)
+            if replayed is not None:
+                return Proposal(first_life(self._given, self.action_id, replayed.guid, us_of(replayed.time)))
+            if not record.is_deleted:
+                raise AlreadyExists(self.action_id)
+            earlier = record.applied
+        action = first_life(self._given, self.action_id, self._stamp.guid, self._stamp.now_us)
+        if self._validate_only:
+            return Proposal(action)
+        return Proposal(action, _new_life(action, self._key, earlier, self._stamp, current))
+
+
+class Update:
+    blind = False
+
+    def __init__(self, request: UpdateActionRequest, stamp: Stamp) -> None:
+        self.action_id = request.action.meta.id
+        self._request = request
+        self._key = key_of(request)
+        self._stamp = stamp
+
+    def propose(self, current: Action | None) -> Proposal:
+        record = None if current is None else decoded(current)
+        replayed = None if record is None else recognised(self._key, record.applied)
+        if record is not None and replayed is not None:
+            return Proposal(self._first_result(replayed, record))
+        if current is None or record is None or record.is_deleted:
+            return self._create(current, record)
+        _check_etag(self._request.etag, record)
+        paths = self._request.update_mask.paths
+        action = record.action
+        _next_revision(action.meta, self._stamp)
+        if LABELS in paths or (not paths and self._request.action.meta.labels):
+            action.meta.ClearField("labels")
+            action.meta.labels.update(self._request.action.meta.labels)
+        if paths and not updates_spec(paths):
+            return self._proposal(action, _same_life(action, self._key, record.applied, self._stamp, current))
+        self._change_spec(action.spec)
+        _new_guid(action.meta, self._stamp)
+        _apply(action, Accepted(), self._stamp.now_us)
+        return self._proposal(action, _new_life(action, self._key, record.applied, self._stamp, current))
+
+    def _change_spec(self, spec: Spec) -> None:
+        paths = self._request.update_mask.paths
+        if paths:
+            merge_spec(spec, self._request.action.spec, paths)
+            _check_spec(spec)
+        else:
+            spec.CopyFrom(self._request.action.spec)
+        _settle(spec, self._stamp.now_us)
+
+    def _create(self, current: Action | None, record: Record | None) -> Proposal:
+        """There is nothing to merge with: a mask means nothing here."""
+        if not self._request.allow_missing:
+            raise NotFound(self.action_id)
+        if self._request.etag:
+            raise EtagMismatch(self.action_id)
+        _check_spec(self._request.action.spec)
+        action = first_life(self._request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
+        earlier = () if record is None else record.applied
+        return self._proposal(action, _new_life(action, self._key, earlier, self._stamp, current))
+
+    def _first_result(self, replayed: AppliedRequest, record: Record) -> ScheduledAction:
+        if replayed.revision == 1:
+            return first_life(self._request.action, self.action_id, replayed.guid, us_of(replayed.time))
+        return _what_remains(replayed, record)
+
+    def _proposal(self, action: ScheduledAction, put: Put) -> Proposal:
+        return Proposal(action, None if self._request.validate_only else put)
+
+
+class Delete:
+    """The answer shows the tombstone; users get an empty one."""
+
+    blind = False
+
+    def __init__(self, request: DeleteActionRequest, stamp: Stamp, retention_us: int) -> None:
+        self.action_id = request.id
+        self._request = request
+        self._key = key_of(request)
+        self._stamp = stamp
+        self._retention_us = retention_us
+
+    def propose(self, current: Action | None) -> Proposal:
+        record = None if current is None else _decoded_or_salvaged(current)
+        if record is not None and recognised(self._key, record.applied) is not None:
+            return Proposal(record.action)
+        if current is None or record is None or record.is_deleted:
+            if self._request.allow_missing:
+                return Proposal(ScheduledAction())
+            raise NotFound(self.action_id)
+        _check_etag(self._request.etag, record)
+        tombstone = record.action
+        _next_revision(tombstone.meta, self._stamp)
+        _new_guid(tombstone.meta, self._stamp)
+        _apply(tombstone, Deleted(self._retention_us), self._stamp.now_us)
+        # Nobody will ask for them again, and a user who deletes expects them to be gone.
+        tombstone.ClearField("spec")
+        tombstone.meta.ClearField("labels")
+        if self._request.validate_only:
+            return Proposal(tombstone)
+        return Proposal(tombstone, _new_life(tombstone, self._key, record.applied, self._stamp, current))
+
+
+class Command:
+    """Pause, resume and run: the spec stays, the status changes by an event."""
+
+    blind = False
+
+    def __init__(self, request: PauseActionRequest | ResumeActionRequest | RunActionRequest, stamp: Stamp) -> None:
+        self.action_id = request.id
+        self._request = request
+        self._event, self._participle = _COMMANDS[type(request)]
+        self._key = key_of(request)
+        self._stamp = stamp
+
+    def propose(self, current: Action | None) -> Proposal:
+        record = None if current is None else decoded(current)
+        replayed = None if record is None else recognised(self._key, record.applied)
+        if record is not None and replayed is not None:
+            return Proposal(_what_remains(replayed, record))
+        if current is None or record is None or record.is_deleted:
+            raise NotFound(self.action_id)
+        _check_etag(self._request.etag, record)
+        action = record.action
+        _next_revision(action.meta, self._stamp)
+        _new_guid(action.meta, self._stamp)
+        try:
+            _apply(action, self._event, self._stamp.now_us)
+        except ImpossibleEvent as error:
+            state = action_pb2.State.Name(action.status.state)
+            raise WrongState(f"action {self.action_id!r} is {state} and cannot be {self._participle}") from error
+        return Proposal(action, _new_life(action, self._key, record.applied, self._stamp, current))
+
+
+_COMMANDS: dict[type, tuple[Event, str]] = {
+    PauseActionRequest: (Paused(), "paused"),
+    ResumeActionRequest: (Resumed(), "resumed"),
+    RunActionRequest: (RunRequested(), "run"),
+}
+
+
+def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> ScheduledAction:
+    """What a creation results in: a function of these four alone, so that a replay can be answered alike."""
+    action = ScheduledAction()
+    action.spec.CopyFrom(given.spec)
+    _settle(action.spec, now_us)
+    meta = action.meta
+    meta.id = action_id
+    meta.guid = guid
+    meta.revision = 1
+    meta.etag = _etag(guid, 1)
+    set_us(meta.create_time, now_us)
+    set_us(meta.update_time, now_us)
+    if given.meta.labels:
+        meta.labels.update(given.meta.labels)
+    _apply(action, Accepted(), now_us)
+    return action
+
+
+def _settle(spec: Spec, now_us: int) -> None:
+    """Fill in what was left open, and refuse what this moment makes impossible."""
+    given = spec.schedule.WhichOneof("start")
+    fill_in(spec, now_us)
+    violations = timing_violations(spec.schedule, given, now_us)
+    if violations:
+        raise InvalidArgument(violations)
+
+
+def _check_spec(spec: Spec) -> None:
+    violations = spec_violations(spec)
+    if violations:
+        raise InvalidArgument(violations)
+
+
+def _check_etag(etag: str, record: Record) -> None:
+    if etag and etag != record.action.meta.etag:
+        raise EtagMismatch(record.action.meta.id)
+
+
+def _next_revision(meta: Meta, stamp: Stamp) -> None:
+    meta.revision += 1
+    meta.etag = _etag(meta.guid, meta.revision)
+    set_us(meta.update_time, stamp.now_us)
+
+
+def _new_guid(meta: Meta, stamp: Stamp) -> None:
+    meta.guid = stamp.guid
+    meta.etag = _etag(stamp.guid, meta.revision)
+
+
+def _etag(guid: str, revision: int) -> str:
+    """Of two states of an action that a user brought about, no two have the same guid and revision."""
+    return f"{guid[:16]}-{revision}"
+
+
+def _apply(action: ScheduledAction, event: Event, now_us: int) -> None:
+    status, at_us = step(action.spec, action.status, event, Moment(now_us))
+    action.status.CopyFrom(status)
+    if at_us is None:
+        # Only a worker removes an action: its row comes due at once, and the worker finds that it has ended.
+        set_us(action.status.scheduled_time, now_us)
+
+
+def _new_life(action: ScheduledAction, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action | None) -> Put:
+    applied = remembering(key, action.meta, earlier, stamp.now_us)
+    stored = encoded(action, applied, us_of(action.status.scheduled_time))
+    return Put(seen, stored, stamp.shard_id, stamp.now_us)
+
+
+def _same_life(action: ScheduledAction, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action) -> Put:
+    """Labels alone: guid, status and row stay."""
+    applied = remembering(key, action.meta, earlier, stamp.now_us)
+    stored = seen._replace(meta=encoded(action, applied, seen.scheduled_at_us).meta)
+    return Put(seen, stored, None, stamp.now_us)
+
+
+def _what_remains(replayed: AppliedRequest, record: Record) -> ScheduledAction:
+    """What the replay of a change is answered with: the action if that life still goes on, else who it was."""
+    if record.action.meta.guid == replayed.guid:
+        return record.action
+    remains = ScheduledAction()
+    meta = remains.meta
+    meta.id = record.action.meta.id
+    meta.guid = replayed.guid
+    meta.revision = replayed.revision
+    meta.etag = replayed.etag
+    meta.update_time.CopyFrom(replayed.time)
+    return remains
+
+
+def _decoded_or_salvaged(current: Action) -> Record:
+    """An action that cannot be read can still be deleted."""
+    try:
+        return decoded(current)
+    except Damaged:
+        return salvaged(current)

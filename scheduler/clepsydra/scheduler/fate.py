@@ -1,0 +1,100 @@
+"""What becomes of a call: what each answer of the store means for it.
+
+One rule rules the others: after one try of unknown outcome, only the very same `Put` is tried again, and every later
+failure, a failed precondition included, is "unknown"; for the first try may have taken effect, and what the store shows
+now may be what came after it. Only the call's own marks prove that it was done: its guid, which the store recognises,
+or its request id among the calls that the action remembers.
+"""
+
+from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.scheduler import errors
+from clepsydra.scheduler.changes import Change
+from clepsydra.scheduler.errors import SchedulerError
+from clepsydra.scheduler.patience import TRIES
+from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
+from clepsydra.store.port import Action, Put, PutOutcome, PutResult
+from clepsydra.v1.action_pb2 import ScheduledAction
+
+# A fast periodic action changes many times a second; each conflict brings its newest state along.
+CONFLICTS_MAX = 50
+
+
+class Call:
+    """One change on its way into the store."""
+
+    __slots__ = ("_answer", "_conflicts", "_unknown", "change", "deadline_us", "failures", "outcome", "put")
+
+    def __init__(self, change: Change, deadline_us: int | None) -> None:
+        self.change = change
+        self.deadline_us = deadline_us
+        # None while it is on its way.
+        self.outcome: ScheduledAction | SchedulerError | None = None
+        self.put: Put | None = None
+        # In a row, of the store; they ask for a pause before the next try.
+        self.failures = 0
+        self._answer: ScheduledAction | None = None
+        self._conflicts = 0
+        self._unknown = False
+
+    def propose(self, current: Action | None) -> None:
+        try:
+            self._answer, self.put = self.change.propose(current)
+        except SchedulerError as error:
+            self.outcome = error
+            return
+        if self.put is None:
+            self.outcome = self._answer
+
+    def hear(self, result: PutResult | Exception, now_us: int) -> None:
+        """Take in how the last try ended."""
+        if isinstance(result, PutResult):
+            self._hear_store(result)
+        elif isinstance(result, SchedulerError):
+            self.fail(result)
+        elif isinstance(result, StoreError):
+            self._hear_failure(result, now_us)
+        else:
+            raise result
+
+    def fail(self, error: SchedulerError) -> None:
+        if self._unknown:
+            self.outcome = errors.OutcomeUnknown(
+                f"the call may have taken effect: repeat it with the same request_id to be sure (at last, {error})"
+            )
+        else:
+            self.outcome = error
+
+    def _hear_store(self, result: PutResult) -> None:
+        self.failures = 0
+        if result.outcome is PutOutcome.DONE:
+            self.outcome = self._answer
+        elif result.outcome is PutOutcome.TOO_LATE:
+            self.fail(errors.StoreUnavailable("the call was on its way to the store for too long: try it again"))
+        elif self._unknown:
+            self._look_for_own_marks(result.current)
+        else:
+            self._conflicts += 1
+            self.propose(result.current)
+            if self.outcome is None and self._conflicts >= CONFLICTS_MAX:
+                self.fail(errors.StoreUnavailable("the action changes faster than this call can: try it again"))
+
+    def _look_for_own_marks(self, current: Action | None) -> None:
+        try:
+            answer, put = self.change.propose(current)
+        except SchedulerError as error:
+            self.fail(error)
+            return
+        if put is None:
+            self.outcome = answer
+        else:
+            self.fail(errors.StoreUnavailable("the action is another by now"))
+
+    def _hear_failure(self, error: StoreError, now_us: int) -> None:
+        assert self.put is not None, "only what was put is heard of"
+        self.failures += 1
+        if isinstance(error, OutcomeUnknown):
+            self._unknown = True
+        repeatable = isinstance(error, OutcomeUnknown | Unavailable)
+        patience_is_left = self._unknown or self.failures < TRIES
+        if not repeatable or not patience_is_left or now_us - self.put.created_at_us >= CALL_RETRY_US:
+            self.fail(errors.StoreUnavailable(f"the store is not available, and nothing was done: {error}"))

@@ -1,0 +1,153 @@
+"""Many callers, few store calls: what comes in while a batch is under way goes out together in the next.
+
+Memory is bounded: what waits or is under way is counted, by number and by size, and what does not fit is refused. What
+nobody waits for any more is dropped before it is sent. One future per item, one task per batch.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from clepsydra.core.clock import Clock
+from clepsydra.scheduler.errors import DeadlinePassed, Overloaded
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Bounds(NamedTuple):
+    batch: int
+    batch_bytes: int
+    in_flight: int
+    pending_items: int
+    pending_bytes: int
+
+
+class _Waiting(NamedTuple, Generic[Item, Result]):
+    item: Item
+    size: int
+    deadline_us: int | None
+    future: "asyncio.Future[Result | Exception]"
+
+
+class Gathering(Generic[Item, Result]):
+    """Gathers items for `send`, which answers each of a batch.
+
+    Where items have names, a batch has each name at most once: a second item of that name waits for the next batch.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
+        *,
+        name_of: Callable[[Item], object] | None,
+        size_of: Callable[[Item], int],
+        bounds: Bounds,
+        clock: Clock,
+    ) -> None:
+        self._call = send
+        self._name_of = name_of
+        self._size_of = size_of
+        self._bounds = bounds
+        self._clock = clock
+        self._waiting: deque[_Waiting[Item, Result]] = deque()
+        self._items = 0
+        self._bytes = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._woken = False
+
+    def add(self, item: Item, deadline_us: int | None = None) -> "asyncio.Future[Result | Exception]":
+        """Its result, or why there is none: an error is a result here, because nobody may be left to catch it."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result | Exception] = loop.create_future()
+        size = self._size_of(item)
+        if self._items >= self._bounds.pending_items or self._bytes + size > self._bounds.pending_bytes:
+            future.set_result(Overloaded("the scheduler has too much to write already: try again a little later"))
+            return future
+        self._items += 1
+        self._bytes += size
+        self._waiting.append(_Waiting(item, size, deadline_us, future))
+        if not self._woken and len(self._under_way) < self._bounds.in_flight:
+            # Not at once: whoever else is ready to run now can still come along.
+            self._woken = True
+            loop.call_soon(self._send_waiting)
+        return future
+
+    async def idle(self) -> None:
+        """Return when nothing waits and nothing is under way."""
+        while self._waiting or self._under_way:
+            if self._under_way:
+                await asyncio.wait(self._under_way)
+            # What was added just now, or waits behind what ended just now, is sent in the loop's next turn.
+            await asyncio.sleep(0)
+
+    def _send_waiting(self) -> None:
+        self._woken = False
+        while self._waiting and len(self._under_way) < self._bounds.in_flight:
+            batch = self._next_batch()
+            if batch:
+                task = asyncio.get_running_loop().create_task(self._send(batch))
+                self._under_way.add(task)
+                task.add_done_callback(self._sent)
+
+    def _next_batch(self) -> list[_Waiting[Item, Result]]:
+        batch: list[_Waiting[Item, Result]] = []
+        names: set[object] = set()
+        held_back: list[_Waiting[Item, Result]] = []
+        room = self._bounds.batch_bytes
+        # What is held back is bounded too, so that a thousand changes of one action cost no one else a long search.
+        while self._waiting and room > 0 and max(len(batch), len(held_back)) < self._bounds.batch:
+            waiting = self._waiting.popleft()
+            if self._nobody_waits_for(waiting):
+                self._let_go(waiting)
+                continue
+            if self._name_of is not None:
+                name = self._name_of(waiting.item)
+                if name in names:
+                    held_back.append(waiting)
+                    continue
+                names.add(name)
+            batch.append(waiting)
+            room -= waiting.size
+        self._waiting.extendleft(reversed(held_back))
+        return batch
+
+    def _nobody_waits_for(self, waiting: _Waiting[Item, Result]) -> bool:
+        if waiting.future.done():
+            return True
+        if waiting.deadline_us is None or waiting.deadline_us > self._clock.monotonic_us():
+            return False
+        waiting.future.set_result(DeadlinePassed("the call's deadline passed before it was sent to the store"))
+        return True
+
+    async def _send(self, batch: list[_Waiting[Item, Result]]) -> None:
+        results: Sequence[Result | Exception]
+        try:
+            results = await self._call([waiting.item for waiting in batch])
+            assert len(results) == len(batch), "each item has its own result"
+        except Exception as error:  # noqa: BLE001  # whoever waits for the result judges it
+            results = [error] * len(batch)
+        for waiting, result in zip(batch, results, strict=True):
+            self._let_go(waiting)
+            if not waiting.future.done():
+                waiting.future.set_result(result)
+
+    def _let_go(self, waiting: _Waiting[Item, Result]) -> None:
+        self._items -= 1
+        self._bytes -= waiting.size
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            self._send_waiting()
+
+
+async def all_of(futures: "Sequence[asyncio.Future[Result]]") -> list[Result]:
+    """Wait for all, without a task for each; a caller who stops waiting takes them all back."""
+    try:
+        return [await future for future in futures]
+    except asyncio.CancelledError:
+        for future in futures:
+            future.cancel()
+        raise

@@ -1,0 +1,102 @@
+"""A gRPC server around a scheduler: listening, health, reflection, and a stop that finishes what was accepted."""
+
+import asyncio
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from clepsydra.core.limits import REQUEST_BYTES
+from clepsydra.scheduler.endpoint import SERVICE, Endpoint
+from clepsydra.scheduler.service import Scheduler
+from clepsydra.scheduler.settings import SchedulerSettings
+
+# Beside the calls: health checks, their watchers, and reflection.
+_OTHER_CALLS = 100
+
+_OPTIONS: list[tuple[str, Any]] = [
+    ("grpc.max_receive_message_length", REQUEST_BYTES),
+    # A second scheduler on the same port must fail to start, not take half of the connections.
+    ("grpc.so_reuseport", 0),
+    # Connections through a proxy that forgot them are found out within a minute or so.
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # Idle clients may ask every ten seconds whether the connection still stands.
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+]
+
+
+class CannotListen(Exception):
+    """The address is taken, or not this machine's, or the certificate cannot be used."""
+
+
+class RunningServer:
+    def __init__(self, server: Any, health_servicer: "Health", scheduler: Scheduler, address: str) -> None:
+        self.address = address
+        self._server = server
+        self._health = health_servicer
+        self._scheduler = scheduler
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    async def stop(self, grace_s: float) -> None:
+        """Accept no more calls, finish those under way, and cut off what has not ended within the grace."""
+        await self._health.stop()
+        await self._server.stop(grace_s)
+        await self._scheduler.close()
+
+    async def wait(self) -> None:
+        """Return when the server has stopped."""
+        await self._server.wait_for_termination()
+
+
+class Health(health.aio.HealthServicer):  # type: ignore[name-defined,misc]  # its types leave it out
+    """The usual health service, but a stopping server lets its watchers go: they would stay for the whole grace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopping = asyncio.Event()
+
+    async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802  # gRPC's name
+        watching = asyncio.create_task(super().Watch(request, context))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait((watching, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watching.cancel()
+            stopping.cancel()
+
+    async def stop(self) -> None:
+        await self.enter_graceful_shutdown()
+        self._stopping.set()
+
+
+async def serve(scheduler: Scheduler, settings: SchedulerSettings) -> RunningServer:
+    """Start listening; raises CannotListen."""
+    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=settings.max_concurrent_calls + _OTHER_CALLS)
+    server.add_generic_rpc_handlers((Endpoint(scheduler, settings).handlers(),))
+    health_servicer = Health()
+    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
+    await health_servicer.set(SERVICE.full_name, health_pb2.HealthCheckResponse.SERVING)
+    reflection.enable_server_reflection((SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    port = _listen(server, settings)
+    await server.start()
+    return RunningServer(server, health_servicer, scheduler, f"{settings.listen.rpartition(':')[0]}:{port}")
+
+
+def _listen(server: Any, settings: SchedulerSettings) -> int:
+    try:
+        if settings.tls_cert_file is None or settings.tls_key_file is None:
+            port: int = server.add_insecure_port(settings.listen)
+        else:
+            pair = (settings.tls_key_file.read_bytes(), settings.tls_cert_file.read_bytes())
+            port = server.add_secure_port(settings.listen, grpc.ssl_server_credentials([pair]))
+    except (RuntimeError, OSError) as error:
+        raise CannotListen(
+            f"cannot listen on {settings.listen}: is the address taken, or the certificate not readable? ({error})"
+        ) from error
+    return port

@@ -1,0 +1,181 @@
+"""The scheduler: every call of the API, from message to message, without gRPC."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from google.protobuf.message import Message
+
+from clepsydra.core.clock import Clock
+from clepsydra.core.ids import Ids, action_id_for_request
+from clepsydra.core.moments import SECOND_US
+from clepsydra.core.validation import violations_of
+from clepsydra.scheduler.carrier import ITEMS_AT_A_STRETCH, Carrier
+from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update
+from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
+from clepsydra.scheduler.fate import Call
+from clepsydra.scheduler.pages import page
+from clepsydra.scheduler.records import decoded
+from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.scheduler.statuses import status_of
+from clepsydra.store.port import Action, Store
+from clepsydra.v1.action_pb2 import ScheduledAction
+from clepsydra.v1.scheduler_pb2 import (
+    BatchCreateActionsRequest,
+    BatchCreateActionsResponse,
+    BatchDeleteActionsRequest,
+    BatchDeleteActionsResponse,
+    CreateActionRequest,
+    DeleteActionRequest,
+    DeleteActionResponse,
+    GetActionRequest,
+    ListActionsRequest,
+    ListActionsResponse,
+    PauseActionRequest,
+    ResumeActionRequest,
+    RunActionRequest,
+    UpdateActionRequest,
+)
+
+
+class Scheduler:
+    """A call may be told for how long its caller will wait: what was not sent to the store by then is not written."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
+        self._clock = clock
+        self._store = store
+        self._ids = ids
+        self._deleted_retention_us = settings.deleted_retention_us
+        self._carrier = Carrier(store, clock, ids, settings)
+
+    async def create(self, request: CreateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
+        _check(request)
+        return await self._carry_out(self._create(request), remaining_s)
+
+    async def get(self, request: GetActionRequest, remaining_s: float | None = None) -> ScheduledAction:
+        _check(request)
+        [stored] = await self._carrier.look([request.id], self._deadline_us(remaining_s))
+        record = None if stored is None else decoded(stored)
+        if record is None or record.is_deleted:
+            raise NotFound(request.id)
+        return record.action
+
+    async def list_actions(self, request: ListActionsRequest, remaining_s: float | None = None) -> ListActionsResponse:
+        _check(request)
+        deadline_us = self._deadline_us(remaining_s)
+
+        async def read_on(after_id: str | None, limit: int) -> list[Action]:
+            if deadline_us is not None and deadline_us <= self._clock.monotonic_us():
+                raise DeadlinePassed("the call's deadline passed before its page was read")
+            return await self._carrier.read(lambda: self._store.list_actions(after_id, limit))
+
+        return await page(request, read_on)
+
+    async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
+        _check(request)
+        return await self._carry_out(Update(request, self._stamp()), remaining_s)
+
+    async def delete(self, request: DeleteActionRequest, remaining_s: float | None = None) -> DeleteActionResponse:
+        _check(request)
+        await self._carry_out(self._delete(request), remaining_s)
+        return DeleteActionResponse()
+
+    async def pause(self, request: PauseActionRequest, remaining_s: float | None = None) -> ScheduledAction:
+        return await self._command(request, remaining_s)
+
+    async def resume(self, request: ResumeActionRequest, remaining_s: float | None = None) -> ScheduledAction:
+        return await self._command(request, remaining_s)
+
+    async def run(self, request: RunActionRequest, remaining_s: float | None = None) -> ScheduledAction:
+        return await self._command(request, remaining_s)
+
+    async def batch_create(
+        self, request: BatchCreateActionsRequest, remaining_s: float | None = None
+    ) -> BatchCreateActionsResponse:
+        _check(request)
+        response = BatchCreateActionsResponse()
+        outcomes = await self._carry_out_all(request.requests, self._create, remaining_s)
+        for index, outcome in enumerate(outcomes):
+            result = response.results.add()
+            if isinstance(outcome, ScheduledAction):
+                result.action.CopyFrom(outcome)
+            else:
+                result.error.CopyFrom(status_of(_seen_from_batch(outcome, index)))
+        return response
+
+    async def batch_delete(
+        self, request: BatchDeleteActionsRequest, remaining_s: float | None = None
+    ) -> BatchDeleteActionsResponse:
+        _check(request)
+        response = BatchDeleteActionsResponse()
+        outcomes = await self._carry_out_all(request.requests, self._delete, remaining_s)
+        for index, outcome in enumerate(outcomes):
+            result = response.results.add()
+            if isinstance(outcome, ScheduledAction):
+                result.deleted.SetInParent()
+            else:
+                result.error.CopyFrom(status_of(_seen_from_batch(outcome, index)))
+        return response
+
+    async def close(self) -> None:
+        """Finish what was accepted. The store stays open: it belongs to whoever opened it."""
+        await self._carrier.idle()
+
+    def _create(self, request: CreateActionRequest) -> Create:
+        stamp = self._stamp()
+        action_id = request.action.meta.id
+        if not action_id:
+            request_id = request.request_id
+            action_id = action_id_for_request(request_id) if request_id else self._ids.action_id(stamp.now_us)
+        return Create(request, action_id, stamp)
+
+    def _delete(self, request: DeleteActionRequest) -> Delete:
+        return Delete(request, self._stamp(), self._deleted_retention_us)
+
+    async def _command(
+        self, request: PauseActionRequest | ResumeActionRequest | RunActionRequest, remaining_s: float | None
+    ) -> ScheduledAction:
+        _check(request)
+        return await self._carry_out(Command(request, self._stamp()), remaining_s)
+
+    def _stamp(self) -> Stamp:
+        return Stamp(self._ids.guid(), self._ids.shard(self._store.shards), self._clock.now_us())
+
+    def _deadline_us(self, remaining_s: float | None) -> int | None:
+        return None if remaining_s is None else self._clock.monotonic_us() + int(remaining_s * SECOND_US)
+
+    async def _carry_out(self, change: Change, remaining_s: float | None) -> ScheduledAction:
+        call = Call(change, self._deadline_us(remaining_s))
+        await self._carrier.carry_out([call])
+        outcome = _outcome_of(call)
+        if isinstance(outcome, SchedulerError):
+            raise outcome
+        return outcome
+
+    async def _carry_out_all(
+        self, requests: Sequence[Any], change_of: Callable[[Any], Change], remaining_s: float | None
+    ) -> list[ScheduledAction | SchedulerError]:
+        deadline_us = self._deadline_us(remaining_s)
+        calls: list[Call | InvalidArgument] = []
+        for index, request in enumerate(requests):
+            violations = violations_of(request)
+            calls.append(InvalidArgument(violations) if violations else Call(change_of(request), deadline_us))
+            if index % ITEMS_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)
+        await self._carrier.carry_out([call for call in calls if isinstance(call, Call)])
+        return [_outcome_of(call) if isinstance(call, Call) else call for call in calls]
+
+
+def _check(request: Message) -> None:
+    violations = violations_of(request)
+    if violations:
+        raise InvalidArgument(violations)
+
+
+def _outcome_of(call: Call) -> ScheduledAction | SchedulerError:
+    assert call.outcome is not None, "a call that was carried out has an outcome"
+    return call.outcome
+
+
+def _seen_from_batch(error: SchedulerError, index: int) -> SchedulerError:
+    return error.under(f"requests[{index}]") if isinstance(error, InvalidArgument) else error

@@ -1,0 +1,1 @@
+"""Laid out by what they prove: see docs/testing.md."""

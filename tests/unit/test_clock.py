@@ -1,0 +1,77 @@
+"""A disciplined clock follows its store, is carried on by the machine, and errs towards late."""
+
+import time
+
+from clepsydra.core.clock import DisciplinedClock, SystemClock, seconds
+from clepsydra.core.moments import HOUR_US, SECOND_US
+from tests.unit.specs import NOON_US
+
+
+class Machine:
+    """A machine whose wall clock and monotonic clock are set by hand."""
+
+    def __init__(self) -> None:
+        self.wall_us = NOON_US
+        self.up_us = 5 * SECOND_US
+
+    def now_us(self) -> int:
+        return self.wall_us
+
+    def monotonic_us(self) -> int:
+        return self.up_us
+
+    def pass_time(self, us: int) -> None:
+        self.wall_us += us
+        self.up_us += us
+
+
+def test_before_the_store_has_answered_the_machines_own_time_holds() -> None:
+    machine = Machine()
+    clock = DisciplinedClock(machine)
+    machine.pass_time(SECOND_US)
+    assert clock.now_us() == NOON_US + SECOND_US
+
+
+def test_the_stores_answer_replaces_the_machines_time_and_is_carried_on() -> None:
+    machine = Machine()
+    clock = DisciplinedClock(machine)
+    clock.anchor(NOON_US - HOUR_US)
+    machine.pass_time(3)
+    assert clock.now_us() == NOON_US - HOUR_US + 3
+
+
+def test_a_wall_clock_that_jumps_changes_nothing() -> None:
+    machine = Machine()
+    clock = DisciplinedClock(machine)
+    clock.anchor(NOON_US)
+    machine.wall_us += HOUR_US
+    machine.pass_time(SECOND_US)
+    assert clock.now_us() == NOON_US + SECOND_US
+
+
+def test_an_answer_that_was_long_on_its_way_makes_the_clock_late_and_never_early() -> None:
+    machine = Machine()
+    clock = DisciplinedClock(machine)
+    store_now_us = machine.wall_us
+    machine.pass_time(2 * SECOND_US)
+    clock.anchor(store_now_us)
+    assert clock.now_us() == machine.wall_us - 2 * SECOND_US
+
+
+def test_the_time_that_has_passed_is_the_machines_whatever_the_store_says() -> None:
+    machine = Machine()
+    clock = DisciplinedClock(machine)
+    clock.anchor(NOON_US + HOUR_US)
+    assert clock.monotonic_us() == 5 * SECOND_US
+
+
+def test_the_system_clock_reads_the_machines_clocks_in_microseconds() -> None:
+    clock = SystemClock()
+    before_ns, up_ns = time.time_ns(), time.monotonic_ns()
+    now_us, monotonic_us = clock.now_us(), clock.monotonic_us()
+    assert before_ns // 1000 <= now_us <= time.time_ns() // 1000
+    assert up_ns // 1000 <= monotonic_us <= time.monotonic_ns() // 1000
+
+
+def test_seconds_are_what_timers_take() -> None:
+    assert seconds(1_500_000) == 1.5
