@@ -10,6 +10,7 @@ from clepsydra.core.clock import Clock
 from clepsydra.core.moments import SECOND_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Store
+from clepsydra.store.sqlite import SqliteStore
 
 SHARDS = 4
 
@@ -74,4 +75,28 @@ class MemoryBackend:
         await self._store.close()
 
 
-BACKENDS: dict[str, type[Backend]] = {"memory": MemoryBackend}
+class SqliteBackend:
+    """One file, and for each handle the connections and threads that a process of its own would have."""
+
+    hints_reach_other_handles = True
+
+    def __init__(self, directory: Path) -> None:
+        self._path = str(directory / "store.db")
+        self._handles: list[SqliteStore] = []
+
+    async def open(self, clock: Clock) -> Store:
+        self._clock = clock
+        SqliteStore.install(self._path, SHARDS)
+        return await self.reopen()
+
+    async def reopen(self) -> Store:
+        store = SqliteStore.open(self._path, self._clock)
+        self._handles.append(store)
+        return store
+
+    async def close(self) -> None:
+        for store in self._handles:
+            await store.close()
+
+
+BACKENDS: dict[str, type[Backend]] = {"memory": MemoryBackend, "sqlite": SqliteBackend}

@@ -78,6 +78,14 @@ async def test_an_acquire_replayed_gives_the_same_lock_again(world: World) -> No
     assert (await world.store.stats(world.now_us)).locked_shards == 1
 
 
+async def test_a_guid_whose_lock_was_given_back_holds_nothing_until_it_acquires_anew(world: World) -> None:
+    for n in range(2):
+        lock = await acquire(world.store, "lock", world.at(n))
+        assert lock is not None
+        assert (await lock_of(world, lock.shard_id)).locked
+        await world.store.release([lock], world.at(n))
+
+
 async def test_a_heartbeat_keeps_the_lock(world: World) -> None:
     lock = (await take_all(world))[0]
     beat = await world.store.heartbeat([lock], world.at(STALE_S), 0)

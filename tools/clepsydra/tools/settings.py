@@ -21,7 +21,9 @@ _ADDRESS = re.compile(r"(?:[0-9A-Za-z._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 class NamedWorkerSettings(WorkerSettings):
     """What a worker process needs beyond its work."""
 
-    name: str | None = Field(default=None, min_length=1, max_length=255, description="The worker's name; host:pid.")
+    name: str | None = Field(
+        default=None, min_length=1, max_length=255, description="Its name in locks and attempts. Unset: host:pid."
+    )
     handlers: str | None = Field(default=None, min_length=1, description="The module that registers Python handlers.")
 
 

@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ _VARIABLES = {setting.variable: setting for setting in SETTINGS.values()}
 # What Kubernetes puts into the environment of every container for a service whose name starts with "clepsydra".
 _SERVICE_LINK = re.compile(PREFIX + r"(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP)(_\w+)?)")
 _SERVICE_LINK_URL = re.compile(r"(tcp|udp)://")
+
+_PYDANTICS_WORDS = re.compile(r"^(Input|String|Value) (?=should)|, unable to .*")
 
 
 class Given(NamedTuple):
@@ -65,7 +68,7 @@ def effective_settings(
 def setting_named(key: str, origin: str) -> Setting:
     """The setting with this key, for `--set`."""
     if key not in _KEYS:
-        raise _wrong(f"{origin}: there is no setting {key!r}; {_meant(key, _KEYS, 'clepsydra config lists them all')}")
+        raise _wrong(f"{origin}: there is no setting {key!r}; {_meant(key, _KEYS, '`clepsydra config` lists them all')}")
     return _KEYS[key]
 
 
@@ -93,6 +96,8 @@ def _leaves(name: str, table: Mapping[str, Any], prefix: tuple[str, ...]) -> Ite
     for key, value in table.items():
         path = (*prefix, key)
         if path in SETTINGS:
+            if isinstance(value, date | time):
+                raise _wrong(f"{name}: {key} is a date or a time, and no setting takes one: put it in quotes")
             yield path, Given(value, name)
         elif len(path) == 1 and key in SECTIONS:
             if not isinstance(value, dict):
@@ -112,7 +117,7 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[tuple[st
         if setting is not None:
             yield setting.path, Given(read_text(setting, environment[name], name), name)
         elif not _is_service_link(name, environment[name]):
-            near = _meant(name, [*_VARIABLES, CONFIG_VARIABLE], "`clepsydra config` lists the settings")
+            near = _meant(name, [*_VARIABLES, CONFIG_VARIABLE], "`clepsydra config` lists them all", PREFIX)
             raise _wrong(f"the environment variable {name} is not a setting of Clepsydra; {near}")
 
 
@@ -155,13 +160,13 @@ def _sentence(key: str, origin: str, detail: ErrorDetails) -> str:
 def _reason(detail: ErrorDetails) -> str:
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"])
-    reason = detail["msg"].replace("Input should", "should")
-    return reason.partition(", unable to parse")[0]
+    return _PYDANTICS_WORDS.sub("", detail["msg"])
 
 
-def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
-    return f"did you mean {near[0]}?" if near else otherwise
+def _meant(name: str, known: Iterable[str], otherwise: str, prefix: str = "") -> str:
+    """What a wrong name was probably meant to be; a prefix that all names have makes none of them alike."""
+    near = difflib.get_close_matches(name.removeprefix(prefix), [k.removeprefix(prefix) for k in known], 1, 0.7)
+    return f"did you mean {prefix}{near[0]}?" if near else otherwise
 
 
 def _wrong(*sentences: str) -> Failure:

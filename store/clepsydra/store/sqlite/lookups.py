@@ -74,17 +74,16 @@ def stale(
     connection: apsw.Connection, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int
 ) -> StalePage:
     at_us, action_id, guid = after or (from_us - 1, "\U0010ffff", "")
-    rows = fetch(
-        connection,
-        "stale_page",
-        {"shard_id": shard_id, "at": at_us, "action_id": action_id, "guid": guid, "limit": limit},
-    )
+    # One row more than the page has tells whether there is another page.
+    position = {"shard_id": shard_id, "at": at_us, "action_id": action_id, "guid": guid, "limit": limit + 1}
+    rows = fetch(connection, "stale_page", position)
+    page = rows[:limit]
     found = [
         Row(Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at)
-        for scheduled_at, action_id, guid, rescheduled_at, is_stale in rows
+        for scheduled_at, action_id, guid, rescheduled_at, is_stale in page
         if is_stale
     ]
-    return StalePage(found, rows[-1][:3] if len(rows) == limit else None, len(rows))
+    return StalePage(found, page[-1][:3] if len(rows) > limit else None, len(page))
 
 
 def free_lock_exists(connection: apsw.Connection, lock_guid: str, stale_before_us: int) -> bool:

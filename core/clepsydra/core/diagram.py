@@ -1,0 +1,140 @@
+"""Draws the state machine by running it: `python -m clepsydra.core.diagram` prints what docs/state-machine.md shows.
+
+There is no list of transitions here. A few specs that between them reach every rule are led through all that users
+and workers can do to them, and every change of state that `step` answers with becomes an arrow.
+"""
+
+import sys
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+from clepsydra.core.events import (
+    Accepted,
+    Began,
+    Deleted,
+    Event,
+    Expired,
+    Failed,
+    Interrupted,
+    Paused,
+    Purged,
+    Resumed,
+    RunRequested,
+    Succeeded,
+    Turn,
+)
+from clepsydra.core.moments import DAY_US, HOUR_US, MINUTE_US, SECOND_US, duration, timestamp, us_of
+from clepsydra.core.transitions import ALLOWED_STATES, Moment, step, turn_of
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Attempt, Once, Periodic, Retention, RetryPolicy, Schedule, Spec, Status
+
+START_US = DAY_US
+NOWHERE = "[*]"
+
+BY_USERS: tuple[Event, ...] = (Accepted(), Paused(), Resumed(), RunRequested(), Deleted(MINUTE_US))
+BY_WORKERS: dict[Turn, tuple[Event, ...]] = {
+    Turn.BEGIN: (Began(MINUTE_US, SECOND_US),),
+    Turn.EXPIRE: (Expired(),),
+    # A row at the end of a lease: the attempt ended before that in one way or another, or it was never heard of again.
+    Turn.INTERRUPT: (
+        Succeeded(Attempt()),
+        Failed(Attempt()),
+        Failed(Attempt(), retryable=False),
+        Interrupted(Attempt()),
+    ),
+    Turn.PURGE: (Purged(),),
+    Turn.WAIT: (),
+}
+
+# From a state to a state: the names of the events that lead there.
+Arrows = dict[tuple[str, str], set[str]]
+
+
+class Standing(NamedTuple):
+    """How an action stands: all that the machine knows of it between two events."""
+
+    status: Status
+    row_at_us: int | None
+    now_us: int
+
+    def kind(self) -> tuple[int, ...]:
+        """Standings of one kind lead to the same states, so that one of them is enough."""
+        counters, occurrence = self.status.counters, self.status.occurrence
+        is_waiting = self.row_at_us == us_of(self.status.scheduled_time)
+        attempts = (occurrence.failed_attempts, occurrence.interrupted_attempts)
+        return (self.status.state, is_waiting, *attempts, min(counters.runs, 2))
+
+
+def mermaid() -> str:
+    """The state machine as a Mermaid state diagram."""
+    arrows: Arrows = {}
+    for spec in _specs():
+        _explore(spec, arrows)
+    lines = [
+        f"    {source} --> {target}: {', '.join(sorted(events, key=_EVENT_NAMES.index))}"
+        for (source, target), events in sorted(arrows.items(), key=lambda arrow: [_rank(name) for name in arrow[0]])
+    ]
+    return "\n".join(["stateDiagram-v2", *lines]) + "\n"
+
+
+def _specs() -> Iterator[Spec]:
+    """Once, for ever and until an end; with and without a record that is kept; given up after one or two of a kind."""
+    for_ever = Schedule(periodic=Periodic(interval=duration(HOUR_US)))
+    until_an_end = Schedule(periodic=Periodic(interval=duration(HOUR_US), end_time=timestamp(START_US + DAY_US)))
+    for schedule, kept_us, limit in product((Schedule(once=Once()), for_ever, until_an_end), (0, DAY_US), (1, 2)):
+        schedule.start_time.CopyFrom(timestamp(START_US))
+        yield Spec(
+            schedule=schedule,
+            retry=RetryPolicy(first_delay=duration(SECOND_US), max_delay=duration(HOUR_US), max_attempts=limit),
+            attempt_timeout=duration(MINUTE_US),
+            start_deadline=duration(MINUTE_US),
+            retention=Retention(after_success=duration(kept_us), after_failure=duration(kept_us)),
+            interruption_limit=limit,
+        )
+
+
+def _explore(spec: Spec, arrows: Arrows) -> None:
+    waiting = [Standing(Status(), None, START_US)]
+    seen = set()
+    while waiting:
+        standing = waiting.pop()
+        if standing.kind() in seen:
+            continue
+        seen.add(standing.kind())
+        for event, moment in _possible(spec, standing):
+            result = step(spec, standing.status, event, moment)
+            source = _name(standing.status)
+            target = NOWHERE if result.at_us is None else _name(result.status)
+            arrows.setdefault((source, target), set()).add(type(event).__name__)
+            if result.at_us is not None:
+                waiting.append(Standing(result.status, result.at_us, moment.now_us))
+
+
+def _possible(spec: Spec, standing: Standing) -> Iterator[tuple[Event, Moment]]:
+    """What users and workers can do next, soon or after some days."""
+    status, row_at_us, now_us = standing
+    for wait_us in (0, 3 * DAY_US):
+        for event in BY_USERS:
+            if status.state in ALLOWED_STATES[type(event)]:
+                yield event, Moment(now_us + wait_us)
+        if row_at_us is not None:
+            due_us = max(now_us, row_at_us) + wait_us
+            for event in BY_WORKERS[turn_of(spec, status, row_at_us, due_us)]:
+                yield event, Moment(due_us, row_at_us)
+
+
+def _name(status: Status) -> str:
+    return action_pb2.State.Name(status.state) if status.state else NOWHERE
+
+
+_EVENT_NAMES = [event.__name__ for event in ALLOWED_STATES]
+
+
+def _rank(name: str) -> int:
+    """The order of the states in the .proto file; what is outside of them comes first."""
+    return 0 if name == NOWHERE else action_pb2.State.Value(name)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(mermaid())

@@ -1,0 +1,52 @@
+"""What a server writes to stderr: lines for people on a terminal, JSON elsewhere. Libraries' lines look the same."""
+
+import logging
+import sys
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+from clepsydra.tools.settings import LogSettings
+
+_SHARED: list[Processor] = [
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.StackInfoRenderer(),
+]
+
+
+def configure_logs(settings: LogSettings, stream: TextIO | None = None) -> FilteringBoundLogger:
+    """Set up logging for this process, once, and return its logger."""
+    stream = stream or sys.stderr
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    rendered = _rendered(settings, stream)
+    structlog.configure(
+        processors=[*_SHARED, *rendered],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+    _configure_libraries(rendered, stream, max(level, logging.WARNING))
+    logger: FilteringBoundLogger = structlog.get_logger()
+    return logger
+
+
+def _rendered(settings: LogSettings, stream: TextIO) -> list[Processor]:
+    on_terminal = stream.isatty()
+    if settings.format == "text" or (settings.format == "auto" and on_terminal):
+        return [structlog.dev.ConsoleRenderer(colors=on_terminal)]
+    return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(ensure_ascii=False)]
+
+
+def _configure_libraries(rendered: list[Processor], stream: TextIO, level: int) -> None:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_SHARED,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
+        )
+    )
+    root: Any = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
