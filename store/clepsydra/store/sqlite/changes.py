@@ -80,8 +80,8 @@ def migrate(connection: apsw.Connection, rows: Sequence[Row], stale: Sequence[Ro
     if rows:
         _load_keys(connection, rows)
         value(connection, "migrate", {"sync_guid": mark.sync_guid, "at": mark.at_us})
-        moved = connection.changes()
         run(connection, "drop_from_incoming")
+        moved = connection.changes()
     for queue, statement in ((Queue.INCOMING, "drop_from_incoming"), (Queue.PROCESSING, "drop_from_processing")):
         dropped = [row for row in stale if row.queue is queue]
         if dropped:

@@ -197,7 +197,7 @@ LEFT JOIN scheduled_actions AS s
 ORDER BY q.scheduled_at, q.action_id, q.action_guid;
 
 -- name: migrate
-INSERT INTO processing_queue (
+INSERT OR REPLACE INTO processing_queue (
     shard_id, scheduled_at, action_id, action_guid,
     added_to_incoming_queue_at,
     moved_from_incoming_to_processing_queue_by_sync_with_guid,
@@ -252,7 +252,7 @@ WHERE a.judgement = 'm' AND a.is_incoming = 0
     AND processing_queue.action_id = a.action_id AND processing_queue.action_guid = a.guid;
 
 -- name: move_from_incoming
-INSERT INTO processing_queue (
+INSERT OR REPLACE INTO processing_queue (
     shard_id, scheduled_at, action_id, action_guid,
     added_to_incoming_queue_at,
     last_reschedule_by_sync_with_guid,
