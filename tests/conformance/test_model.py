@@ -16,7 +16,7 @@ from tests.conformance.worlds import EVERYTHING, World, content_of, line_up
 NAMES = [f"a{n}" for n in range(12)]
 STEPS = 400
 # What was seen long ago is worth less than what was seen lately, and memory has an end.
-REMEMBERED = 60
+REMEMBERED = 16
 
 Thing = TypeVar("Thing")
 Call = Callable[[Store], Awaitable[Any]]
@@ -42,7 +42,7 @@ class Walk:
 
     async def step(self) -> None:
         kinds = [self.put, self.look, self.migrate, self.advance, self.lock, self.keep_locks, self.count, self.replay]
-        [kind] = self.random.choices(kinds, [5, 6, 3, 8, 1, 1, 1, 3])
+        [kind] = self.random.choices(kinds, [2, 6, 3, 5, 1, 1, 1, 3])
         await kind()
 
     def some(self, things: list[Thing], most: int) -> list[Thing]:
@@ -77,8 +77,8 @@ class Walk:
         return self.world.now_us - 10 * CALL_RETRY_US
 
     async def look(self) -> None:
-        shard_id, limit = self.random.randrange(self.model.shards), self.random.choice([1, 3, EVERYTHING])
-        from_us, until_us = sorted(self.world.now_us + self.random.randint(-1000, 5000) for _ in range(2))
+        shard_id, limit = self.random.randrange(self.model.shards), self.random.choice([2, EVERYTHING])
+        from_us, until_us = sorted(self.world.now_us + self.random.choice([0, 300, 600, 2000]) for _ in range(2))
 
         async def due(store: Store) -> Any:
             page = await store.due(
@@ -96,7 +96,11 @@ class Walk:
             return list(page.stale), page.next_after, page.seen
 
         for row, action in await self.both(due):
-            (self.stale_rows if action is None else self.rows).append(row)
+            if action is None:
+                self.stale_rows.append(row)
+            else:
+                self.rows.append(row)
+                self.actions.append(action)
         self.stale_rows += (await self.both(stale))[0]
 
     async def migrate(self) -> None:
@@ -105,13 +109,13 @@ class Walk:
         await self.record(lambda store: store.migrate(rows, stale, mark))
 
     async def advance(self) -> None:
-        rows = {row.action_id: row for row in self.some(self.rows + self.stale_rows, 6)}
+        rows = {row.action_id: row for row in (*self.some(self.stale_rows, 1), *self.some(self.rows, 4))}
         advances, mark = [self.an_advance(row) for row in rows.values()], self.world.mark()
         await self.record(lambda store: store.advance(advances, mark))
 
     def an_advance(self, row: Row) -> Advance:
-        known = [action for action in self.actions if action.guid == row.guid] or self.actions[-1:]
-        seen = self.random.choice(known[-2:])
+        lives = [action for action in self.actions if action.guid == row.guid]
+        seen = lives[-1] if lives and self.random.random() < 0.8 else self.random.choice(self.actions)
         to_us = self.world.tick()
         kinds = [
             Advance(row, to_us),
@@ -120,7 +124,7 @@ class Walk:
             Advance(row, to_us, seen.scheduled_at_us, self.random.randbytes(8), self.world.tick()),
             Advance(row, None, seen.scheduled_at_us),
         ]
-        return self.random.choices(kinds, [4, 3, 3, 3, 1])[0]
+        return self.random.choices(kinds, [4, 3, 3, 3, 2])[0]
 
     async def lock(self) -> None:
         guid, now_us = f"lock {self.random.randrange(100)}", self.world.tick()

@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from clepsydra.core.diagram import NOWHERE, arrows
 from clepsydra.core.events import (
     Accepted,
     Began,
@@ -98,16 +99,25 @@ def test_an_event_without_a_meaning_is_refused(event: str, state: str) -> None:
 
 @pytest.mark.parametrize(("event", "state"), [key for key, is_meaningful in _meaningful().items() if is_meaningful])
 def test_every_case(event: str, state: str) -> None:
+    targets = set()
     for start_us in STARTS_US:
         specs, statuses = _specs(event, start_us), list(_statuses(state, start_us))
         before = _written_down(*specs, *statuses, ATTEMPT)
         for spec, status, each in product(specs, statuses, EVENTS[event]):
             for moment in _moments(each, status):
                 result = _checked_step(Case(spec, status, each, moment))
+                targets.add(NOWHERE if result.at_us is None else State.Name(result.status.state))
                 if moment.row_at_us not in (None, us_of(status.scheduled_time)) and result.at_us is not None:
                     # The same with a lease that ends at the very time that the row would move to.
                     _checked_step(Case(spec, status, each, moment._replace(row_at_us=result.at_us)))
         assert _written_down(*specs, *statuses, ATTEMPT) == before, "an input was changed"
+    assert targets == _drawn_targets(event, state)
+
+
+def _drawn_targets(event: str, state: str) -> set[str]:
+    """Where the event leads according to the diagram: it shows all that can happen, and nothing else."""
+    source = NOWHERE if state == "STATE_UNSPECIFIED" else state
+    return {target for (drawn_source, target), events in arrows().items() if drawn_source == source and event in events}
 
 
 def _checked_step(case: Case) -> Step:

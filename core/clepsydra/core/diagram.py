@@ -66,24 +66,50 @@ class Standing(NamedTuple):
         return (self.status.state, is_waiting, *attempts, min(counters.runs, 2))
 
 
-def mermaid() -> str:
-    """The state machine as a Mermaid state diagram."""
-    arrows: Arrows = {}
+def markdown() -> str:
+    """Two Mermaid diagrams of one state machine, because one with every arrow would be hard to read."""
+    by_users = {type(event).__name__ for event in BY_USERS}
+    drawn = arrows()
+    return "\n".join(
+        [
+            "What users do:",
+            "",
+            *_mermaid({states: events & by_users for states, events in drawn.items()}),
+            "",
+            "What workers do:",
+            "",
+            *_mermaid({states: events - by_users for states, events in drawn.items()}),
+            "",
+        ]
+    )
+
+
+def arrows() -> Arrows:
+    """Every change of state that the machine makes."""
+    found: Arrows = {}
     for spec in _specs():
-        _explore(spec, arrows)
-    lines = [
-        f"    {source} --> {target}: {', '.join(sorted(events, key=_EVENT_NAMES.index))}"
-        for (source, target), events in sorted(arrows.items(), key=lambda arrow: [_rank(name) for name in arrow[0]])
-    ]
-    return "\n".join(["stateDiagram-v2", *lines]) + "\n"
+        _explore(spec, found)
+    return found
+
+
+def _mermaid(drawn: Arrows) -> Iterator[str]:
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    for (source, target), events in sorted(drawn.items(), key=lambda arrow: [_rank(name) for name in arrow[0]]):
+        if events:
+            yield f"    {source} --> {target}: {', '.join(sorted(events, key=_EVENT_NAMES.index))}"
+    yield "```"
 
 
 def _specs() -> Iterator[Spec]:
     """Once, for ever and until an end; with and without a record that is kept; given up after one or two of a kind."""
-    for_ever = Schedule(periodic=Periodic(interval=duration(HOUR_US)))
-    until_an_end = Schedule(periodic=Periodic(interval=duration(HOUR_US), end_time=timestamp(START_US + DAY_US)))
-    for schedule, kept_us, limit in product((Schedule(once=Once()), for_ever, until_an_end), (0, DAY_US), (1, 2)):
-        schedule.start_time.CopyFrom(timestamp(START_US))
+    start, interval = timestamp(START_US), duration(HOUR_US)
+    schedules = (
+        Schedule(start_time=start, once=Once()),
+        Schedule(start_time=start, periodic=Periodic(interval=interval)),
+        Schedule(start_time=start, periodic=Periodic(interval=interval, end_time=timestamp(START_US + DAY_US))),
+    )
+    for schedule, kept_us, limit in product(schedules, (0, DAY_US), (1, 2)):
         yield Spec(
             schedule=schedule,
             retry=RetryPolicy(first_delay=duration(SECOND_US), max_delay=duration(HOUR_US), max_attempts=limit),
@@ -94,7 +120,7 @@ def _specs() -> Iterator[Spec]:
         )
 
 
-def _explore(spec: Spec, arrows: Arrows) -> None:
+def _explore(spec: Spec, found: Arrows) -> None:
     waiting = [Standing(Status(), None, START_US)]
     seen = set()
     while waiting:
@@ -106,7 +132,7 @@ def _explore(spec: Spec, arrows: Arrows) -> None:
             result = step(spec, standing.status, event, moment)
             source = _name(standing.status)
             target = NOWHERE if result.at_us is None else _name(result.status)
-            arrows.setdefault((source, target), set()).add(type(event).__name__)
+            found.setdefault((source, target), set()).add(type(event).__name__)
             if result.at_us is not None:
                 waiting.append(Standing(result.status, result.at_us, moment.now_us))
 
@@ -137,4 +163,4 @@ def _rank(name: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(mermaid())
+    sys.stdout.write(markdown())

@@ -21,7 +21,6 @@ from clepsydra.core.moments import (
     MILLISECOND_US,
     MINUTE_US,
     SECOND_US,
-    duration_us,
     us_of,
 )
 
@@ -73,10 +72,10 @@ def message(kind: type[Message], rules: Mapping[str, Rule], *, required: Sequenc
     descriptor: Any = kind.DESCRIPTOR
     assert set(rules) == set(descriptor.fields_by_name), f"the rules of {descriptor.name} must name each of its fields"
     rule_of = {descriptor.fields_by_name[name].number: rule for name, rule in rules.items()}
-    are_set = [(name, _is_set(descriptor, name), wrong("is required", name)) for name in required]
+    are_set = [(name, _is_set(kind, name), wrong("is required", name)) for name in required]
 
     def check(value: Message) -> Violations:
-        found = unknown_fields(value)
+        found = _unknown_fields(value) if len(UnknownFieldSet(value)) else FINE
         for field, part in value.ListFields():
             violations = rule_of[field.number](part)
             if violations:
@@ -89,20 +88,17 @@ def message(kind: type[Message], rules: Mapping[str, Rule], *, required: Sequenc
     return check
 
 
-def unknown_fields(value: Message) -> Violations:
+def _unknown_fields(value: Message) -> Violations:
     """A field from a newer version asks for something that would silently not be done, so it is refused."""
-    unknown = UnknownFieldSet(value)
-    if not len(unknown):
-        return FINE
-    return wrong(f"has field number {unknown[0].field_number}, which this version of Clepsydra does not know")
+    field_number = UnknownFieldSet(value)[0].field_number
+    return wrong(f"has field number {field_number}, which this version of Clepsydra does not know")
 
 
-def _is_set(descriptor: Any, name: str) -> Callable[[Any, str], Any]:
+def _is_set(kind: type[Message], name: str) -> Callable[[Any, str], Any]:
+    descriptor: Any = kind.DESCRIPTOR
     if name in descriptor.oneofs_by_name:
-        return lambda value, oneof: value.WhichOneof(oneof)
-    if descriptor.fields_by_name[name].has_presence:
-        return lambda value, field: value.HasField(field)
-    return getattr
+        return kind.WhichOneof
+    return kind.HasField if descriptor.fields_by_name[name].has_presence else getattr
 
 
 def both(first: Rule, second: Rule) -> Rule:
@@ -157,14 +153,14 @@ def lasting(least_us: int, most_us: int) -> Rule:
     out_of_range = wrong(f"must last from {spoken(least_us)} to {spoken(most_us)}")
 
     def check(value: Duration) -> Violations:
-        nanos = value.nanos
-        if value.seconds < 0 or nanos < 0:
+        seconds, nanos = value.seconds, value.nanos
+        if seconds < 0 or nanos < 0:
             return negative
         if nanos > _NANOS_MAX:
             return malformed
-        if not least_us <= duration_us(value) <= most_us:
+        if not least_us <= seconds * SECOND_US - (-nanos // 1000) <= most_us:
             return out_of_range
-        return unknown_fields(value)
+        return _unknown_fields(value) if len(UnknownFieldSet(value)) else FINE
 
     return check
 
@@ -179,7 +175,7 @@ def moment(value: Timestamp) -> Violations:
         return _MALFORMED_TIME
     if not 0 <= us_of(value) < END_OF_TIME_US:
         return _OUT_OF_TIME
-    return unknown_fields(value)
+    return _unknown_fields(value) if len(UnknownFieldSet(value)) else FINE
 
 
 _UNITS = (("d", DAY_US), ("h", HOUR_US), ("min", MINUTE_US), ("s", SECOND_US), ("ms", MILLISECOND_US))

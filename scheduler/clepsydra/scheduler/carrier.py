@@ -39,19 +39,34 @@ class Carrier:
             self._get, name_of=None, size_of=len, bounds=bounds, clock=clock
         )
 
-    async def carry_out(self, calls: Sequence[Call]) -> None:
-        """Give each call its outcome."""
-        await self._propose(calls)
-        on_their_way = [call for call in calls if call.outcome is None]
-        while on_their_way:
+    async def carry_out(self, call: Call) -> None:
+        """Give a call its outcome."""
+        if not _proposed_blindly(call):
+            await self._look_and_propose([call])
+        while call.outcome is None:
+            result = await self._puts.add(_put_of(call), call.deadline_us)
+            call.hear(result, self._clock.now_us())
+            if call.failures and call.outcome is None:
+                await self._pause(call.failures)
+
+    async def carry_out_all(self, calls: Sequence[Call]) -> None:
+        """Give each of many calls its outcome, side by side."""
+        unseen = []
+        for index, call in enumerate(calls, 1):
+            if not _proposed_blindly(call):
+                unseen.append(call)
+            if index % ITEMS_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)
+        if unseen:
+            await self._look_and_propose(unseen)
+        while on_their_way := [call for call in calls if call.outcome is None]:
             results = await all_of([self._puts.add(_put_of(call), call.deadline_us) for call in on_their_way])
             now_us = self._clock.now_us()
             for call, result in zip(on_their_way, results, strict=True):
                 call.hear(result, now_us)
-            on_their_way = [call for call in on_their_way if call.outcome is None]
-            failures = max((call.failures for call in on_their_way), default=0)
+            failures = max(call.failures for call in on_their_way)
             if failures:
-                await asyncio.sleep(pause_s(failures, self._ids.fraction()))
+                await self._pause(failures)
 
     async def look(self, action_ids: Sequence[str], deadline_us: int | None) -> list[Action | None]:
         """What the store has of these actions."""
@@ -72,27 +87,12 @@ class Carrier:
                 failures += 1
                 if failures >= TRIES or not isinstance(error, Unavailable | OutcomeUnknown):
                     raise StoreUnavailable(f"the store is not available: {error}") from error
-            await asyncio.sleep(pause_s(failures, self._ids.fraction()))
+            await self._pause(failures)
 
     async def idle(self) -> None:
         """Return when everything that was accepted has been sent and answered."""
         await self._looks.idle()
         await self._puts.idle()
-
-    async def _propose(self, calls: Sequence[Call]) -> None:
-        unseen = []
-        for index, call in enumerate(calls, 1):
-            if index % ITEMS_AT_A_STRETCH == 0:
-                await asyncio.sleep(0)
-            if call.change.blind:
-                call.propose(None)
-                # A replay is answered as the first call was, even if the request would be refused by now.
-                if not isinstance(call.outcome, InvalidArgument):
-                    continue
-                call.outcome = None
-            unseen.append(call)
-        if unseen:
-            await self._look_and_propose(unseen)
 
     async def _look_and_propose(self, calls: Sequence[Call]) -> None:
         try:
@@ -104,11 +104,26 @@ class Carrier:
         for call, current in zip(calls, seen, strict=True):
             call.propose(current)
 
+    async def _pause(self, failures: int) -> None:
+        await asyncio.sleep(pause_s(failures, self._ids.fraction()))
+
     async def _get(self, action_ids: Sequence[str]) -> list[Action | None]:
         """Many may ask for the same action at once."""
         named = list(dict.fromkeys(action_ids))
         found = dict(zip(named, await self._store.get(named), strict=True))
         return [found[action_id] for action_id in action_ids]
+
+
+def _proposed_blindly(call: Call) -> bool:
+    """Most creations need no look: that nothing is there is what they expect."""
+    if not call.change.blind:
+        return False
+    call.propose(None)
+    if isinstance(call.outcome, InvalidArgument):
+        # A replay is answered as the first call was, even if by now the request would be refused.
+        call.outcome = None
+        return False
+    return True
 
 
 def _found(result: Action | Exception | None) -> Action | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from clepsydra.core.defaults import fill_in
 from clepsydra.core.events import Accepted, Deleted, Event, Paused, Resumed, RunRequested
-from clepsydra.core.moments import set_us, us_of
+from clepsydra.core.moments import END_OF_TIME_US, set_us, us_of
 from clepsydra.core.transitions import ImpossibleEvent, Moment, step
 from clepsydra.core.update_mask import LABELS, merge_spec, updates_spec
 from clepsydra.core.validation import spec_violations, timing_violations
@@ -37,11 +37,8 @@ class Stamp(NamedTuple):
     now_us: int
 
 
-class Proposal(NamedTuple):
-    """What to answer once it is written. Nothing to write: the answer stands as it is."""
-
-    answer: ScheduledAction
-    put: Put | None = None
+# What to answer, and what must be written first. Nothing to write: the answer stands as it is.
+Proposal = tuple[ScheduledAction, Put | None]
 
 
 class Change(Protocol):
@@ -71,14 +68,14 @@ class Create:
             record = decoded(current)
             replayed = recognised(self._key, record.applied)
             if replayed is not None:
-                return Proposal(first_life(self._given, self.action_id, replayed.guid, us_of(replayed.time)))
+                return first_life(self._given, self.action_id, replayed.guid, us_of(replayed.time)), None
             if not record.is_deleted:
                 raise AlreadyExists(self.action_id)
             earlier = record.applied
         action = first_life(self._given, self.action_id, self._stamp.guid, self._stamp.now_us)
         if self._validate_only:
-            return Proposal(action)
-        return Proposal(action, _new_life(action, self._key, earlier, self._stamp, current))
+            return action, None
+        return action, _new_life(action, self._key, earlier, self._stamp, current)
 
 
 class Update:
@@ -94,7 +91,7 @@ class Update:
         record = None if current is None else decoded(current)
         replayed = None if record is None else recognised(self._key, record.applied)
         if record is not None and replayed is not None:
-            return Proposal(self._first_result(replayed, record))
+            return self._first_result(replayed, record), None
         if current is None or record is None or record.is_deleted:
             return self._create(current, record)
         _check_etag(self._request.etag, record)
@@ -106,19 +103,14 @@ class Update:
             action.meta.labels.update(self._request.action.meta.labels)
         if paths and not updates_spec(paths):
             return self._proposal(action, _same_life(action, self._key, record.applied, self._stamp, current))
-        self._change_spec(action.spec)
-        _new_guid(action.meta, self._stamp)
-        _apply(action, Accepted(), self._stamp.now_us)
-        return self._proposal(action, _new_life(action, self._key, record.applied, self._stamp, current))
-
-    def _change_spec(self, spec: Spec) -> None:
-        paths = self._request.update_mask.paths
         if paths:
-            merge_spec(spec, self._request.action.spec, paths)
-            _check_spec(spec)
+            merge_spec(action.spec, self._request.action.spec, paths)
+            _check_spec(action.spec)
         else:
-            spec.CopyFrom(self._request.action.spec)
-        _settle(spec, self._stamp.now_us)
+            action.spec.CopyFrom(self._request.action.spec)
+        _new_guid(action.meta, self._stamp)
+        _accept(action, self._stamp.now_us)
+        return self._proposal(action, _new_life(action, self._key, record.applied, self._stamp, current))
 
     def _create(self, current: Action | None, record: Record | None) -> Proposal:
         """There is nothing to merge with: a mask means nothing here."""
@@ -137,7 +129,7 @@ class Update:
         return _what_remains(replayed, record)
 
     def _proposal(self, action: ScheduledAction, put: Put) -> Proposal:
-        return Proposal(action, None if self._request.validate_only else put)
+        return action, None if self._request.validate_only else put
 
 
 class Delete:
@@ -155,10 +147,10 @@ class Delete:
     def propose(self, current: Action | None) -> Proposal:
         record = None if current is None else _decoded_or_salvaged(current)
         if record is not None and recognised(self._key, record.applied) is not None:
-            return Proposal(record.action)
+            return record.action, None
         if current is None or record is None or record.is_deleted:
             if self._request.allow_missing:
-                return Proposal(ScheduledAction())
+                return ScheduledAction(), None
             raise NotFound(self.action_id)
         _check_etag(self._request.etag, record)
         tombstone = record.action
@@ -169,8 +161,8 @@ class Delete:
         tombstone.ClearField("spec")
         tombstone.meta.ClearField("labels")
         if self._request.validate_only:
-            return Proposal(tombstone)
-        return Proposal(tombstone, _new_life(tombstone, self._key, record.applied, self._stamp, current))
+            return tombstone, None
+        return tombstone, _new_life(tombstone, self._key, record.applied, self._stamp, current)
 
 
 class Command:
@@ -189,7 +181,7 @@ class Command:
         record = None if current is None else decoded(current)
         replayed = None if record is None else recognised(self._key, record.applied)
         if record is not None and replayed is not None:
-            return Proposal(_what_remains(replayed, record))
+            return _what_remains(replayed, record), None
         if current is None or record is None or record.is_deleted:
             raise NotFound(self.action_id)
         _check_etag(self._request.etag, record)
@@ -201,8 +193,10 @@ class Command:
         except ImpossibleEvent as error:
             state = action_pb2.State.Name(action.status.state)
             raise WrongState(f"action {self.action_id!r} is {state} and cannot be {self._participle}") from error
-        return Proposal(action, _new_life(action, self._key, record.applied, self._stamp, current))
+        return action, _new_life(action, self._key, record.applied, self._stamp, current)
 
+
+_ACCEPTED = Accepted()
 
 _COMMANDS: dict[type, tuple[Event, str]] = {
     PauseActionRequest: (Paused(), "paused"),
@@ -214,8 +208,6 @@ _COMMANDS: dict[type, tuple[Event, str]] = {
 def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> ScheduledAction:
     """What a creation results in: a function of these four alone, so that a replay can be answered alike."""
     action = ScheduledAction()
-    action.spec.CopyFrom(given.spec)
-    _settle(action.spec, now_us)
     meta = action.meta
     meta.id = action_id
     meta.guid = guid
@@ -225,17 +217,19 @@ def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -
     set_us(meta.update_time, now_us)
     if given.meta.labels:
         meta.labels.update(given.meta.labels)
-    _apply(action, Accepted(), now_us)
+    action.spec.CopyFrom(given.spec)
+    _accept(action, now_us)
     return action
 
 
-def _settle(spec: Spec, now_us: int) -> None:
-    """Fill in what was left open, and refuse what this moment makes impossible."""
-    given = spec.schedule.WhichOneof("start")
+def _accept(action: ScheduledAction, now_us: int) -> None:
+    """Fill in what the spec leaves open, begin a life, and refuse what this moment makes impossible."""
+    spec = action.spec
+    given_start = spec.schedule.WhichOneof("start")
     fill_in(spec, now_us)
-    violations = timing_violations(spec.schedule, given, now_us)
-    if violations:
-        raise InvalidArgument(violations)
+    at_us = _apply(action, _ACCEPTED, now_us)
+    if at_us >= END_OF_TIME_US or action.status.state != action_pb2.SCHEDULED:
+        raise InvalidArgument(timing_violations(spec.schedule, given_start, now_us))
 
 
 def _check_spec(spec: Spec) -> None:
@@ -265,12 +259,15 @@ def _etag(guid: str, revision: int) -> str:
     return f"{guid[:16]}-{revision}"
 
 
-def _apply(action: ScheduledAction, event: Event, now_us: int) -> None:
+def _apply(action: ScheduledAction, event: Event, now_us: int) -> int:
+    """Let an event happen to the action, and say when its row comes due."""
     status, at_us = step(action.spec, action.status, event, Moment(now_us))
     action.status.CopyFrom(status)
     if at_us is None:
         # Only a worker removes an action: its row comes due at once, and the worker finds that it has ended.
-        set_us(action.status.scheduled_time, now_us)
+        at_us = now_us
+        set_us(action.status.scheduled_time, at_us)
+    return at_us
 
 
 def _new_life(action: ScheduledAction, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action | None) -> Put:

@@ -22,19 +22,18 @@ CONFLICTS_MAX = 50
 class Call:
     """One change on its way into the store."""
 
-    __slots__ = ("_answer", "_conflicts", "_unknown", "change", "deadline_us", "failures", "outcome", "put")
+    # None while it is on its way.
+    outcome: ScheduledAction | SchedulerError | None = None
+    put: Put | None = None
+    # In a row, of the store; they ask for a pause before the next try.
+    failures = 0
+    _answer: ScheduledAction | None = None
+    _conflicts = 0
+    _unknown = False
 
     def __init__(self, change: Change, deadline_us: int | None) -> None:
         self.change = change
         self.deadline_us = deadline_us
-        # None while it is on its way.
-        self.outcome: ScheduledAction | SchedulerError | None = None
-        self.put: Put | None = None
-        # In a row, of the store; they ask for a pause before the next try.
-        self.failures = 0
-        self._answer: ScheduledAction | None = None
-        self._conflicts = 0
-        self._unknown = False
 
     def propose(self, current: Action | None) -> None:
         try:

@@ -24,11 +24,8 @@ class Bounds(NamedTuple):
     pending_bytes: int
 
 
-class _Waiting(NamedTuple, Generic[Item, Result]):
-    item: Item
-    size: int
-    deadline_us: int | None
-    future: "asyncio.Future[Result | Exception]"
+# What waits: the item, its size, its caller's deadline, and the future of its result.
+_Waiting = tuple[Item, int, int | None, asyncio.Future[Result | Exception]]
 
 
 class Gathering(Generic[Item, Result]):
@@ -57,7 +54,7 @@ class Gathering(Generic[Item, Result]):
         self._under_way: set[asyncio.Task[None]] = set()
         self._woken = False
 
-    def add(self, item: Item, deadline_us: int | None = None) -> "asyncio.Future[Result | Exception]":
+    def add(self, item: Item, deadline_us: int | None = None) -> asyncio.Future[Result | Exception]:
         """Its result, or why there is none: an error is a result here, because nobody may be left to catch it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result | Exception] = loop.create_future()
@@ -67,7 +64,7 @@ class Gathering(Generic[Item, Result]):
             return future
         self._items += 1
         self._bytes += size
-        self._waiting.append(_Waiting(item, size, deadline_us, future))
+        self._waiting.append((item, size, deadline_us, future))
         if not self._woken and len(self._under_way) < self._bounds.in_flight:
             # Not at once: whoever else is ready to run now can still come along.
             self._woken = True
@@ -93,49 +90,48 @@ class Gathering(Generic[Item, Result]):
 
     def _next_batch(self) -> list[_Waiting[Item, Result]]:
         batch: list[_Waiting[Item, Result]] = []
-        names: set[object] = set()
         held_back: list[_Waiting[Item, Result]] = []
+        names: set[object] = set()
         room = self._bounds.batch_bytes
         # What is held back is bounded too, so that a thousand changes of one action cost no one else a long search.
         while self._waiting and room > 0 and max(len(batch), len(held_back)) < self._bounds.batch:
             waiting = self._waiting.popleft()
-            if self._nobody_waits_for(waiting):
-                self._let_go(waiting)
+            item, size, deadline_us, future = waiting
+            if future.done() or (deadline_us is not None and self._has_passed(deadline_us, future)):
+                self._let_go([waiting])
                 continue
             if self._name_of is not None:
-                name = self._name_of(waiting.item)
+                name = self._name_of(item)
                 if name in names:
                     held_back.append(waiting)
                     continue
                 names.add(name)
             batch.append(waiting)
-            room -= waiting.size
+            room -= size
         self._waiting.extendleft(reversed(held_back))
         return batch
 
-    def _nobody_waits_for(self, waiting: _Waiting[Item, Result]) -> bool:
-        if waiting.future.done():
-            return True
-        if waiting.deadline_us is None or waiting.deadline_us > self._clock.monotonic_us():
+    def _has_passed(self, deadline_us: int, future: asyncio.Future[Result | Exception]) -> bool:
+        if deadline_us > self._clock.monotonic_us():
             return False
-        waiting.future.set_result(DeadlinePassed("the call's deadline passed before it was sent to the store"))
+        future.set_result(DeadlinePassed("the call's deadline passed before it was sent to the store"))
         return True
 
     async def _send(self, batch: list[_Waiting[Item, Result]]) -> None:
         results: Sequence[Result | Exception]
         try:
-            results = await self._call([waiting.item for waiting in batch])
+            results = await self._call([item for item, _, _, _ in batch])
             assert len(results) == len(batch), "each item has its own result"
         except Exception as error:  # noqa: BLE001  # whoever waits for the result judges it
             results = [error] * len(batch)
-        for waiting, result in zip(batch, results, strict=True):
-            self._let_go(waiting)
-            if not waiting.future.done():
-                waiting.future.set_result(result)
+        self._let_go(batch)
+        for (_, _, _, future), result in zip(batch, results, strict=True):
+            if not future.done():
+                future.set_result(result)
 
-    def _let_go(self, waiting: _Waiting[Item, Result]) -> None:
-        self._items -= 1
-        self._bytes -= waiting.size
+    def _let_go(self, batch: list[_Waiting[Item, Result]]) -> None:
+        self._items -= len(batch)
+        self._bytes -= sum([size for _, size, _, _ in batch])
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
@@ -143,7 +139,7 @@ class Gathering(Generic[Item, Result]):
             self._send_waiting()
 
 
-async def all_of(futures: "Sequence[asyncio.Future[Result]]") -> list[Result]:
+async def all_of(futures: Sequence[asyncio.Future[Result]]) -> list[Result]:
     """Wait for all, without a task for each; a caller who stops waiting takes them all back."""
     try:
         return [await future for future in futures]

@@ -146,7 +146,7 @@ class Scheduler:
 
     async def _carry_out(self, change: Change, remaining_s: float | None) -> ScheduledAction:
         call = Call(change, self._deadline_us(remaining_s))
-        await self._carrier.carry_out([call])
+        await self._carrier.carry_out(call)
         outcome = _outcome_of(call)
         if isinstance(outcome, SchedulerError):
             raise outcome
@@ -162,7 +162,7 @@ class Scheduler:
             calls.append(InvalidArgument(violations) if violations else Call(change_of(request), deadline_us))
             if index % ITEMS_AT_A_STRETCH == 0:
                 await asyncio.sleep(0)
-        await self._carrier.carry_out([call for call in calls if isinstance(call, Call)])
+        await self._carrier.carry_out_all([call for call in calls if isinstance(call, Call)])
         return [_outcome_of(call) if isinstance(call, Call) else call for call in calls]
 
 

@@ -207,7 +207,9 @@ async def test_what_a_coroutine_waited_for_was_cancelled_but_not_the_attempt(
     assert not context.cancelled
 
 
-async def test_an_execution_that_is_thrown_away_leaves_quietly(targets: Targets, registry: Registry) -> None:
+async def test_an_execution_that_is_thrown_away_leaves_quietly(
+    targets: Targets, registry: Registry, lines: LogCapture
+) -> None:
     @registry.handler("it")
     async def it() -> None:
         await asyncio.Event().wait()
@@ -216,6 +218,7 @@ async def test_an_execution_that_is_thrown_away_leaves_quietly(targets: Targets,
     execution.send(None)
     execution.close()
     assert inspect.getcoroutinestate(execution) == inspect.CORO_CLOSED
+    assert lines.entries == []
 
 
 async def test_a_target_of_the_future_is_retried(targets: Targets) -> None:

@@ -79,6 +79,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 
 @click.group(
     cls=Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 A first action in a minute:
@@ -90,13 +91,16 @@ Every command explains itself with --help. Exit codes: 0 done, 1 the answer is n
 4 refused in the present state, 5 no scheduler or no store.""",
 )
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Which one.")
-def clepsydra() -> None:
+@click.pass_context
+def clepsydra(ctx: click.Context) -> None:
     """Schedule actions: an HTTP request, a Python handler or a log line, once or again and again, with none lost."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main() -> None:
     """What the installed script calls."""
-    # numpy-like libraries and gRPC are noisy about what is not the user's business.
+    # gRPC's own lines on stderr would come on top of the one sentence; whoever wants them sets the variable.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(sys.argv[1:]))
 
@@ -144,5 +148,6 @@ def _one_sentence(message: str) -> str:
 
 def _fail(sentences: str, code: Exit) -> int:
     for sentence in sentences.splitlines():
-        click.echo(f"clepsydra: {sentence}", err=True)
+        # An indented line tells more of the sentence before it.
+        click.echo(sentence if sentence.startswith(" ") else f"clepsydra: {sentence}", err=True)
     return code

@@ -30,7 +30,11 @@ def parse_duration_us(text: str) -> int:
     if match is None or not text:
         raise WrongDuration(f"{text!r} is not a duration: {HOW}")
     total = sum(
-        (Decimal(number) * unit_us for number, unit_us in zip(match.groups(), _UNITS_US.values(), strict=True) if number),
+        (
+            Decimal(number) * unit_us
+            for number, unit_us in zip(match.groups(), _UNITS_US.values(), strict=True)
+            if number
+        ),
         Decimal(0),
     )
     if total > _LONGEST_US:

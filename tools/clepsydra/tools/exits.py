@@ -1,4 +1,4 @@
-"""How a command ends: an exit code that scripts can use, and one sentence on stderr. `docs/cli.md` has the same table."""
+"""How a command ends: one sentence on stderr, and an exit code for scripts. `docs/cli.md` has the same table."""
 
 from enum import IntEnum
 

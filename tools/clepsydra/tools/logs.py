@@ -5,7 +5,7 @@ import sys
 from typing import Any, TextIO
 
 import structlog
-from structlog.typing import FilteringBoundLogger, Processor
+from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from clepsydra.tools.settings import LogSettings
 
@@ -36,7 +36,12 @@ def _rendered(settings: LogSettings, stream: TextIO) -> list[Processor]:
     on_terminal = stream.isatty()
     if settings.format == "text" or (settings.format == "auto" and on_terminal):
         return [structlog.dev.ConsoleRenderer(colors=on_terminal)]
-    return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    return [structlog.processors.dict_tracebacks, _in_order, structlog.processors.JSONRenderer(ensure_ascii=False)]
+
+
+def _in_order(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """When, how grave and what first: a person may have to read JSON too."""
+    return {"timestamp": event.pop("timestamp"), "level": event.pop("level"), "event": event.pop("event"), **event}
 
 
 def _configure_libraries(rendered: list[Processor], stream: TextIO, level: int) -> None:

@@ -58,7 +58,9 @@ _set = click.option(
     help="Any setting, such as worker.lease_ms=20000; `clepsydra config` lists them.",
 )
 store = setting_flag("store", "--store", metavar="URL", help="Where the store is; also CLEPSYDRA_STORE.")
-server = setting_flag("server", "--server", metavar="HOST:PORT", help="The scheduler to talk to; also CLEPSYDRA_SERVER.")
+server = setting_flag(
+    "server", "--server", metavar="HOST:PORT", help="The scheduler to talk to; also CLEPSYDRA_SERVER."
+)
 listen = setting_flag("scheduler.listen", "--listen", metavar="HOST:PORT", help="Where to listen; port 0 takes any.")
 name = setting_flag("worker.name", "--name", metavar="NAME", help="The worker's name; host:pid if not given.")
 handlers = setting_flag("worker.handlers", "--handlers", metavar="MODULE", help="A module that registers handlers.")

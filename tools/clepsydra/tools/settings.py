@@ -50,9 +50,9 @@ class Settings(BaseModel):
     call_timeout_ms: int = Field(
         default=10_000, ge=1, le=3_600_000, description="How long a command waits for the scheduler's answer."
     )
-    scheduler: SchedulerSettings = SchedulerSettings()
-    worker: NamedWorkerSettings = NamedWorkerSettings()
-    log: LogSettings = LogSettings()
+    scheduler: SchedulerSettings = Field(default_factory=SchedulerSettings)
+    worker: NamedWorkerSettings = Field(default_factory=NamedWorkerSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
 
     @field_validator("server")
     @classmethod

@@ -68,7 +68,9 @@ def effective_settings(
 def setting_named(key: str, origin: str) -> Setting:
     """The setting with this key, for `--set`."""
     if key not in _KEYS:
-        raise _wrong(f"{origin}: there is no setting {key!r}; {_meant(key, _KEYS, '`clepsydra config` lists them all')}")
+        raise _wrong(
+            f"{origin}: there is no setting {key!r}; {_meant(key, _KEYS, '`clepsydra config` lists them all')}"
+        )
     return _KEYS[key]
 
 

@@ -22,6 +22,9 @@ from clepsydra.worker.turns import Turns
 from clepsydra.worker.writing import Writing
 
 
+_CANCELLED_WITHIN_S = 5.0
+
+
 class Worker:
     """`run` works until `stop` is called, and then drains: what runs is finished, the locks are released."""
 
@@ -88,8 +91,16 @@ class Worker:
         except TimeoutError:
             self._log.warning("attempts are stopped: the drain limit has passed", attempts=self._pool.in_flight)
             self._pool.stop()
-            await self._pool.drained()
+            await self._give_up()
         await self._finisher.drained()
+
+    async def _give_up(self) -> None:
+        """Cancelled attempts end at once, unless a handler does not let itself be cancelled."""
+        try:
+            async with asyncio.timeout(_CANCELLED_WITHIN_S):
+                await self._pool.drained()
+        except TimeoutError:
+            self._log.error("attempts are left behind: their handlers go on", attempts=self._pool.in_flight)
 
     def _moved(self, shard_id: int, at_us: int) -> None:
         for loop in self._loops:

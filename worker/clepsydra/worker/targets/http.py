@@ -34,21 +34,29 @@ _RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_R
 
 
 class HttpTarget:
-    """To be made inside the event loop that it works in."""
+    """Its session is opened by the first request: many workers never send one."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._response_bytes = settings.http_response_bytes
-        self._session = ClientSession(
-            connector=TCPConnector(limit=settings.http_connections, keepalive_timeout=_KEEP_ALIVE_S),
-            cookie_jar=DummyCookieJar(),
-            headers={"User-Agent": f"clepsydra/{version('clepsydra')}", "Accept-Encoding": "identity"},
-            timeout=ClientTimeout(total=None, sock_connect=None),
-            auto_decompress=False,
-            trust_env=False,
-        )
+        self._connections = settings.http_connections
+        self._opened: ClientSession | None = None
+
+    @property
+    def _session(self) -> ClientSession:
+        if self._opened is None:
+            self._opened = ClientSession(
+                connector=TCPConnector(limit=self._connections, keepalive_timeout=_KEEP_ALIVE_S),
+                cookie_jar=DummyCookieJar(),
+                headers={"User-Agent": f"clepsydra/{version('clepsydra')}", "Accept-Encoding": "identity"},
+                timeout=ClientTimeout(total=None, sock_connect=None),
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._opened
 
     async def close(self) -> None:
-        await self._session.close()
+        if self._opened is not None:
+            await self._opened.close()
 
     async def execute(self, request: HttpRequest, context: Context) -> Result:
         try:

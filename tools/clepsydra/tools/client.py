@@ -1,0 +1,88 @@
+"""Calls to a scheduler. What it refuses becomes a `Failure` with its words; what never arrived, one with advice."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.settings import Settings
+from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
+
+_EXITS = {
+    grpc.StatusCode.INVALID_ARGUMENT: Exit.USAGE,
+    grpc.StatusCode.OUT_OF_RANGE: Exit.USAGE,
+    grpc.StatusCode.NOT_FOUND: Exit.NOT_FOUND,
+    grpc.StatusCode.ALREADY_EXISTS: Exit.REFUSED,
+    grpc.StatusCode.ABORTED: Exit.REFUSED,
+    grpc.StatusCode.FAILED_PRECONDITION: Exit.REFUSED,
+}
+_EXITS_BY_NUMBER = {code.value[0]: exit_code for code, exit_code in _EXITS.items()}
+
+# A scheduler is a neighbour, not a site on the web: a proxy for those would not reach it.
+_OPTIONS = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1)]
+
+
+class Client:
+    def __init__(self, stub: Any, settings: Settings) -> None:
+        self._stub = stub
+        self._server = settings.server
+        self._timeout_s = settings.call_timeout_ms / 1000
+
+    def call(self, method: str, request: Any) -> Any:
+        """Call a method of the service. Raises Failure."""
+        try:
+            return getattr(self._stub, method)(request, timeout=self._timeout_s)
+        except grpc.RpcError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Any) -> Failure:
+        status = rpc_status.from_call(error)
+        if status is not None:
+            return failure_of(status)
+        code, details = error.code(), error.details()
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return Failure(
+                f"the scheduler at {self._server} did not answer within {self._timeout_s:g} s: the call may have taken "
+                "effect; with --request-id it can be repeated safely",
+                Exit.UNAVAILABLE,
+            )
+        if code is grpc.StatusCode.UNAVAILABLE:
+            return Failure(
+                f"no scheduler answers at {self._server}: start one with `clepsydra up`, or name another with --server "
+                f"({details})",
+                Exit.UNAVAILABLE,
+            )
+        return Failure(
+            f"what answers at {self._server} is not a scheduler, or fails: {code.name}, {details}", Exit.UNAVAILABLE
+        )
+
+
+@contextmanager
+def connected(settings: Settings) -> Iterator[Client]:
+    """A client of the scheduler that the settings name."""
+    with _channel(settings) as channel:
+        yield Client(SchedulerServiceStub(channel), settings)  # type: ignore[no-untyped-call]
+
+
+def failure_of(status: status_pb2.Status) -> Failure:
+    """A scheduler's refusal: its message, and every field that it names if there are several."""
+    lines = [status.message]
+    for detail in status.details:
+        refused = error_details_pb2.BadRequest()
+        if detail.Unpack(refused) and len(refused.field_violations) > 1:
+            lines += [f"  {violation.field}: {violation.description}" for violation in refused.field_violations]
+    return Failure("\n".join(lines), _EXITS_BY_NUMBER.get(status.code, Exit.UNAVAILABLE))
+
+
+def _channel(settings: Settings) -> grpc.Channel:
+    if not settings.server_tls:
+        return grpc.insecure_channel(settings.server, options=_OPTIONS)
+    try:
+        roots = settings.server_ca_file.read_bytes() if settings.server_ca_file else None
+    except OSError as error:
+        raise Failure(f"server_ca_file ({error.filename}) cannot be read: {error.strerror}", Exit.USAGE) from error
+    return grpc.secure_channel(settings.server, grpc.ssl_channel_credentials(roots), options=_OPTIONS)

@@ -1,0 +1,67 @@
+"""A server process: it runs until a signal asks it to stop, and then finishes what it has begun.
+
+A second signal ends it at once: nothing is lost by that, because nothing is ever lost by a crash.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from types import FrameType
+
+import uvloop
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.store.errors import StoreError
+from clepsydra.tools.exits import Failure
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_process(serve: Callable[[asyncio.Event], Awaitable[None]], log: FilteringBoundLogger) -> None:
+    """Run a server, which shall return soon after the event is set."""
+
+    async def process() -> None:
+        stop = asyncio.Event()
+        _stop_on_signals(stop, log)
+        try:
+            await serve(stop)
+        except (StoreError, Failure):
+            raise
+        except Exception:
+            log.exception("the process ends by a defect of Clepsydra")
+            raise
+
+    uvloop.run(process())
+
+
+async def run_parts(stop: asyncio.Event, *parts: Awaitable[None]) -> None:
+    """Run the parts of one process until all have ended. When one fails, the others are stopped as by a signal."""
+    running = [asyncio.ensure_future(part) for part in parts]
+    await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    stop.set()
+    await asyncio.wait(running)
+    for part in running:
+        part.result()
+
+
+def _stop_on_signals(stop: asyncio.Event, log: FilteringBoundLogger) -> None:
+    loop = asyncio.get_running_loop()
+
+    def ask(signum: signal.Signals) -> None:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+            # Not through the event loop: it may be what hangs.
+            signal.signal(each, _end_at_once)
+        log.info("stopping: what runs is finished first; a second signal ends at once", signal=signum.name)
+        stop.set()
+
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, ask, each)
+
+
+def _end_at_once(signum: int, _frame: FrameType | None) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(128 + signum)
