@@ -42,7 +42,7 @@ def next_occurrence(schedule: Schedule, occurrence_us: int, runs: int, now_us: i
     start_us, interval_us = us_of(schedule.start_time), duration_us(periodic.interval)
     if _is_fixed_rate(schedule):
         return _next_on_grid(periodic, start_us, interval_us, occurrence_us, now_us)
-    # The start comes last only if a user wanted a run before it.
+    # Only a run that a user asked for ends so early that the start is still ahead.
     at_us = max(max(now_us, occurrence_us) + interval_us, start_us)
     return Next(at_us, 0) if at_us <= _end_us(periodic) else NO_MORE
 

@@ -17,22 +17,32 @@ class SchedulerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    listen: str = Field("127.0.0.1:7070", description="Host and port to listen on; port 0 takes any that is free.")
-    tls_cert_file: Path | None = Field(None, description="The server's certificate chain, PEM. Unset: no TLS.")
-    tls_key_file: Path | None = Field(None, description="The key of the certificate, PEM.")
-    max_concurrent_calls: int = Field(2_000, ge=1, le=100_000, description="Calls under way at once.")
-    batch: int = Field(500, ge=1, le=10_000, description="Changes written to the store at once.")
-    batch_bytes: int = Field(4 * 1024 * 1024, ge=1, description="A batch is closed when it has grown to this size.")
-    batches_in_flight: int = Field(2, ge=1, le=64, description="Batches under way at once, for writes and for reads.")
-    pending_items: int = Field(20_000, ge=1, description="Changes that wait or are being written; more are refused.")
-    pending_bytes: int = Field(64 * 1024 * 1024, ge=REQUEST_BYTES, description="The same, by size.")
+    listen: str = Field(
+        default="127.0.0.1:7070", description="Host and port to listen on; port 0 takes any that is free."
+    )
+    tls_cert_file: Path | None = Field(default=None, description="The server's certificate chain, PEM. Unset: no TLS.")
+    tls_key_file: Path | None = Field(default=None, description="The key of the certificate, PEM.")
+    max_concurrent_calls: int = Field(default=2_000, ge=1, le=100_000, description="Calls under way at once.")
+    batch: int = Field(default=500, ge=1, le=10_000, description="Changes written to the store at once.")
+    batch_bytes: int = Field(
+        default=4 * 1024 * 1024, ge=1, description="A batch is closed when it has grown to this size."
+    )
+    batches_in_flight: int = Field(
+        default=2, ge=1, le=64, description="Batches under way at once, for writes and for reads."
+    )
+    pending_items: int = Field(
+        default=20_000, ge=1, description="Changes that wait or are being written; more are refused."
+    )
+    pending_bytes: int = Field(default=64 * 1024 * 1024, ge=REQUEST_BYTES, description="The same, by size.")
     deleted_retention_ms: int = Field(
-        DELETED_RETENTION_DEFAULT_US // MILLISECOND_US,
+        default=DELETED_RETENTION_DEFAULT_US // MILLISECOND_US,
         ge=DELETED_RETENTION_MIN_US // MILLISECOND_US,
         le=365 * 24 * 3600 * 1000,
         description="How long a deleted action is remembered, so that replayed calls are recognised.",
     )
-    stop_grace_ms: int = Field(10_000, ge=0, description="How long a stopping scheduler finishes what it accepted.")
+    stop_grace_ms: int = Field(
+        default=10_000, ge=0, description="How long a stopping scheduler finishes what it accepted."
+    )
 
     @field_validator("listen")
     @classmethod

@@ -10,7 +10,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import click
@@ -73,6 +72,8 @@ class Commands(click.Group):
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         click.echo(f"clepsydra {version('clepsydra')}")
         ctx.exit()
 

@@ -182,7 +182,7 @@ class SyncLoop:
         now_us = self._clock.now_us()
         if not rows or not shard.lock.is_held(now_us):
             return []
-        turns = [turn for turn in (self._turns.take(due, now_us) for due in rows) if turn is not None]
+        turns = [self._turns.take(due, now_us) for due in rows]
         self._pool.take(sum(turn.attempt is not None for turn in turns))
         return turns
 

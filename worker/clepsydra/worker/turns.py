@@ -41,8 +41,7 @@ class Turns:
         self._set_aside_us = settings.set_aside_ms * MILLISECOND_US
         self._worker = worker
 
-    def take(self, due: Due, now_us: int) -> Taken | None:
-        """None: there is nothing to do with this row now."""
+    def take(self, due: Due, now_us: int) -> Taken:
         row, action = due
         assert action is not None, "rows with old guids are dropped, not executed"
         try:
@@ -63,7 +62,8 @@ class Turns:
         if turn is Turn.PURGE:
             purged = step(spec, status, Purged(), Moment(now_us, row.scheduled_at_us))
             return Taken(Advance(row, purged.at_us, action.scheduled_at_us), turn)
-        return None
+        # A state that this version does not know, written by a newer one.
+        return self._set_aside(row, action, now_us)
 
     def _begin(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
         to_us = step(spec, status, self._began, Moment(now_us, row.scheduled_at_us)).at_us

@@ -21,7 +21,6 @@ from clepsydra.worker.targets import Targets
 from clepsydra.worker.turns import Turns
 from clepsydra.worker.writing import Writing
 
-
 _CANCELLED_WITHIN_S = 5.0
 
 
