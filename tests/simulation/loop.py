@@ -1,13 +1,17 @@
 """An event loop on virtual time: it jumps over idle time, and a seed chooses which ready callback runs next.
 
 Nothing real can leak in: threads, sockets, subprocesses and signals raise. So a run is a pure function of its seed.
+
+Callbacks belong to processes (see `processes.py`): each carries, in its context, the process that it was scheduled by.
+What a dead or a stalled process would do next is kept from running.
 """
 
 import asyncio
 import heapq
 import random
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn, TypeVar
+from contextvars import ContextVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -21,6 +25,17 @@ class Deadlock(Exception):
 
 class RealWorld(Exception):
     """Something tried to leave the simulation."""
+
+
+class Gate(Protocol):
+    """What decides whether a callback may run now."""
+
+    def admits(self, handle: asyncio.Handle) -> bool:
+        """False: the gate keeps the callback, and may hand it back to the loop later."""
+        ...
+
+
+GATE: ContextVar[Gate | None] = ContextVar("GATE", default=None)
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -37,28 +52,34 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._virtual_s
 
+    def hand_back(self, handles: list[asyncio.Handle]) -> None:
+        """Make callbacks ready that a gate had kept."""
+        self._ready.extend(handles)
+
     def _run_once(self) -> None:
         """Replaces asyncio's poll of selectors: move timers that are due to the ready ones, and run one of those."""
-        if not self._ready:
+        ready, scheduled = self._ready, self._scheduled
+        if not ready:
             self._jump()
-        while self._scheduled and self._scheduled[0]._when <= self._virtual_s:
-            handle = heapq.heappop(self._scheduled)
+        while scheduled and scheduled[0]._when <= self._virtual_s:
+            handle = heapq.heappop(scheduled)
             handle._scheduled = False
             if not handle._cancelled:
-                self._ready.append(handle)
-        if self._ready:
-            handle = self._next_ready()
-            if not handle._cancelled:
-                self.steps += 1
-                handle._run()
+                ready.append(handle)
+        if not ready:
+            return
+        handle = ready.popleft() if len(ready) == 1 or self._chooser is None else self._choose(self._chooser)
+        if handle._cancelled:
+            return
+        gate = handle._context.get(GATE)
+        if gate is None or gate.admits(handle):
+            self.steps += 1
+            handle._run()
 
-    def _next_ready(self) -> Any:
-        if self._chooser is None or len(self._ready) == 1:
-            return self._ready.popleft()
-        index = self._chooser.randrange(len(self._ready))
-        self._ready.rotate(-index)
-        handle = self._ready.popleft()
-        self._ready.rotate(index)
+    def _choose(self, chooser: random.Random) -> Any:
+        index = int(chooser.random() * len(self._ready))
+        handle = self._ready[index]
+        del self._ready[index]
         return handle
 
     def _jump(self) -> None:
@@ -108,14 +129,24 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class VirtualClock:
-    """A node's clocks on virtual time. Its wall clock may be set wrong or stepped; its monotonic clock never is."""
+    """A node's clocks on virtual time.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, epoch_us: int = 1_800_000_000_000_000) -> None:
+    Its wall clock may be set wrong and stepped; its monotonic clock never goes back, but may run a little fast or slow.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, epoch_us: int = 1_800_000_000_000_000, drift_ppm: int = 0
+    ) -> None:
         self._loop = loop
         self.epoch_us = epoch_us
+        self._microseconds_per_second = 1_000_000 + drift_ppm
 
     def now_us(self) -> int:
         return self.epoch_us + self.monotonic_us()
 
     def monotonic_us(self) -> int:
-        return round(self._loop.time() * 1_000_000)
+        return round(self._loop.time() * self._microseconds_per_second)
+
+    def step(self, by_us: int) -> None:
+        """Set the wall clock, as an operator or a time daemon does."""
+        self.epoch_us += by_us

@@ -1,0 +1,115 @@
+"""A real installation for a benchmark: a fresh store, and processes started by the installed command."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import psutil
+
+from benchmarks import handlers
+
+
+class Installation:
+    """Everything lives in one folder; leaving the context stops all processes."""
+
+    def __init__(self, folder: Path, store: str | None = None, shards: int = 8) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.store = store or f"sqlite:///{folder / 'store.db'}"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.command("init", "--shards", str(shards))
+
+    def __enter__(self) -> "Installation":
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for process in self._processes:
+            self.stop(process)
+
+    def command(self, *arguments: str) -> str:
+        """Run a command to its end."""
+        line = [str(Path(sys.executable).parent / "clepsydra"), *arguments]
+        return subprocess.run(line, env=self._environment(), check=True, capture_output=True, text=True).stdout
+
+    def scheduler(self) -> str:
+        """Start a scheduler; returns its address."""
+        port = free_port()
+        self._start("scheduler", "--listen", f"127.0.0.1:{port}")
+        wait_for_server(f"127.0.0.1:{port}")
+        return f"127.0.0.1:{port}"
+
+    def worker(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        return self._start("worker", "--handlers", "benchmarks.handlers", *arguments)
+
+    def up(self) -> tuple[str, "subprocess.Popen[bytes]"]:
+        port = free_port()
+        process = self._start("up", "--listen", f"127.0.0.1:{port}", "--handlers", "benchmarks.handlers")
+        wait_for_server(f"127.0.0.1:{port}")
+        return f"127.0.0.1:{port}", process
+
+    def stop(self, process: "subprocess.Popen[bytes]") -> None:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
+
+    def executed(self) -> int:
+        return handlers.executed(self.folder)
+
+    def audit_is_clean(self) -> bool:
+        """Raises if the audit finds a violation: its exit status says so."""
+        self.command("audit", "--json")
+        return True
+
+    def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        line = [str(Path(sys.executable).parent / "clepsydra"), *arguments]
+        with (self.folder / f"{arguments[0]}-{len(self._processes)}.log").open("wb") as log:
+            process = subprocess.Popen(line, env=self._environment(), stdout=log, stderr=log)
+        self._processes.append(process)
+        return process
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "CLEPSYDRA_STORE": self.store,
+            "CLEPSYDRA_LOG_LEVEL": "warning",
+            "CLEPSYDRA_BENCH_FOLDER": str(self.folder),
+            "PYTHONPATH": str(Path(__file__).parent.parent),
+        }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for_server(address: str) -> None:
+    with grpc.insecure_channel(address) as channel:
+        grpc.channel_ready_future(channel).result(timeout=30)
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 600.0) -> float:
+    """Look every few milliseconds; returns the seconds that passed."""
+    started = time.perf_counter()
+    while not condition():
+        if time.perf_counter() - started > timeout_s:
+            raise TimeoutError("it did not happen in time")
+        time.sleep(0.005)
+    return time.perf_counter() - started
+
+
+def memory_mib(process: "subprocess.Popen[bytes]") -> float:
+    return float(psutil.Process(process.pid).memory_info().rss / 2**20)
+
+
+def cpu_s(process: "subprocess.Popen[bytes]") -> float:
+    times = psutil.Process(process.pid).cpu_times()
+    return float(times.user + times.system)
+
