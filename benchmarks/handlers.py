@@ -1,6 +1,6 @@
 """What the benchmarks' workers execute: nothing, and a note of when that was.
 
-Notes go to a file that the benchmark reads: through shared memory for counts, one appended line for each start where the
+Notes go to files that the benchmark reads: a count in shared memory, and one appended line for each start where the
 lateness is wanted.
 """
 
@@ -13,7 +13,7 @@ from clepsydra.core.clock import SystemClock
 from clepsydra.worker import Context, handler
 
 _CLOCK = SystemClock()
-_FOLDER = Path(os.environ["CLEPSYDRA_BENCH_FOLDER"]) if "CLEPSYDRA_BENCH_FOLDER" in os.environ else None
+_FOLDER = Path(os.environ["BENCHMARK_FOLDER"]) if "BENCHMARK_FOLDER" in os.environ else None
 _COUNT = struct.Struct("<q")
 
 

@@ -78,7 +78,7 @@ class Installation:
             **os.environ,
             "CLEPSYDRA_STORE": self.store,
             "CLEPSYDRA_LOG_LEVEL": "warning",
-            "CLEPSYDRA_BENCH_FOLDER": str(self.folder),
+            "BENCHMARK_FOLDER": str(self.folder),
             "PYTHONPATH": str(Path(__file__).parent.parent),
         }
 
@@ -112,4 +112,3 @@ def memory_mib(process: "subprocess.Popen[bytes]") -> float:
 def cpu_s(process: "subprocess.Popen[bytes]") -> float:
     times = psutil.Process(process.pid).cpu_times()
     return float(times.user + times.system)
-

@@ -18,7 +18,8 @@ def settled(row: Row) -> Row:
 
 async def test_rows_move_to_the_time_that_they_are_planned_for(world: World) -> None:
     a, b, c = await incoming(world, "a", "b", "c")
-    assert await world.store.migrate([a, c], [], world.mark()) == 2
+    # A row that is named twice moves once.
+    assert await world.store.migrate([a, c, a], [], world.mark()) == 2
     assert (await world.content()).rows == [b, settled(a), settled(c)]
     await world.assert_sound(actions=3)
 

@@ -77,7 +77,8 @@ async def test_a_put_compares_neither_spec_nor_status_themselves(world: World) -
 async def test_a_put_that_saw_an_action_conflicts_with_its_absence(
     world: World, build: Callable[[World, Action], Put]
 ) -> None:
-    assert await world.store.put([build(world, world.life("a"))]) == [PutResult(PutOutcome.CONFLICT, None)]
+    put = build(world, world.life("a"))
+    assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, None)]
     assert await world.content() == ({}, [])
 
 
@@ -96,9 +97,16 @@ async def test_labels_compare_the_meta_alone_so_they_pass_by_an_outcome(world: W
     assert await world.store.put([put]) == [DONE]
     [current] = await world.store.get(["a"])
     assert current == Action("a", action.guid, put.action.meta, action.spec, b"finished", world.at(600))
-    for seen in (action, None):
-        unseen = world.relabel(action)._replace(seen=seen)
-        assert await world.store.put([unseen]) == [PutResult(PutOutcome.CONFLICT, current)]
+    assert await world.store.put([world.relabel(action)]) == [PutResult(PutOutcome.CONFLICT, current)]
+
+
+@pytest.mark.parametrize("present", [True, False])
+async def test_labels_of_an_action_that_was_not_seen_conflict(world: World, present: bool) -> None:
+    life = world.life("a")
+    if present:
+        await world.carry_out(Put(None, life, 0, world.tick()))
+    put = world.relabel(life)._replace(seen=None)
+    assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, life if present else None)]
 
 
 async def test_each_put_of_a_batch_has_its_own_outcome_in_the_order_of_the_batch(world: World) -> None:

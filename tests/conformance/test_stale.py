@@ -52,6 +52,15 @@ async def test_a_rotation_passes_through_rows_of_one_time_whatever_their_ids(wor
     await assert_rotation(world.store, 3, stale, seen=len(ODD_IDS))
 
 
+async def test_a_rotation_passes_through_the_lives_of_one_action_at_one_time(world: World) -> None:
+    [action] = await world.carry_out(world.create("a"))
+    for _ in range(9):
+        [action] = await world.carry_out(world.change(action, shard_id=0))
+    await world.migrate(*[entry.row for entry in await world.entries(0)])
+    stale = [entry.row for entry in (await world.page(0)).due if entry.action is None]
+    await assert_rotation(world.store, 2, stale, seen=10)
+
+
 async def test_a_rotation_begins_at_the_time_it_is_told(world: World) -> None:
     stale = await queue(world, [f"a{n}" for n in range(20)], [world.at(n) for n in range(20)])
     from_us = world.at(9)

@@ -47,8 +47,6 @@ def lasting(field: str, least_us: int, most_us: int) -> list[tuple[str, Spec, st
         for step in holders:
             holder = getattr(holder, step)
         getattr(holder, name).CopyFrom(value)
-        if field.endswith("periodic.end_time"):
-            spec.schedule.periodic.interval.seconds = 1
         return spec
 
     return [
@@ -168,7 +166,7 @@ WRONG_SPECS = [
     ("schedule.start_time", in_schedule(start_time=Timestamp(seconds=-1))),
     ("schedule.start_time", in_schedule(start_time=Timestamp(seconds=1, nanos=-1))),
     ("schedule.start_time", in_schedule(start_time=Timestamp(seconds=1, nanos=1_000_000_000))),
-    ("schedule.start_time", in_schedule(start_time=Timestamp(seconds=END_OF_TIME_US // 1_000_000 - 1, nanos=999_999_001))),
+    ("schedule.start_time", in_schedule(start_time=Timestamp(seconds=LAST_TIME.seconds, nanos=999_999_001))),
     ("schedule.periodic.interval", in_schedule(periodic=Periodic())),
     ("schedule.periodic.mode", periodic(mode=17)),
     ("schedule.periodic.end_time", periodic(end_time=timestamp(END_OF_TIME_US))),

@@ -19,3 +19,7 @@ class Unusable(StoreError):
 
 class OtherShards(Unusable):
     """The installation has another number of shards than was asked for."""
+
+
+class WrongUrl(Unusable):
+    """The URL cannot name a store, whatever exists in the world."""

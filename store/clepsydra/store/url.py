@@ -9,14 +9,10 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from clepsydra.core.clock import Clock
-from clepsydra.store.errors import Unusable
+from clepsydra.store.errors import WrongUrl
 from clepsydra.store.port import Store
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
-
-
-class WrongUrl(Unusable):
-    """The URL cannot name a store, whatever exists in the world."""
 
 
 class Backend(NamedTuple):

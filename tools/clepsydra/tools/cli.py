@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from clepsydra.store.errors import OtherShards, StoreError
+from clepsydra.store.errors import OtherShards, StoreError, WrongUrl
 from clepsydra.tools.exits import Exit, Failure
 
 
@@ -109,7 +109,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        return _code_of(clepsydra.main(list(arguments), prog_name="clepsydra", standalone_mode=False))
+        return _carry_out(arguments)
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "clepsydra"
         return _fail(f"{_one_sentence(error.format_message())} (see {where} --help)", Exit.USAGE)
@@ -125,19 +125,24 @@ def run(arguments: Sequence[str]) -> int:
         # Whoever read the output has seen enough. Python must not stumble over the rest when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except SystemExit as ended:
+        # How click ends when the reader of its output has gone; and, with 0, when it completed a line of the shell.
+        return 128 + signal.SIGPIPE if ended.code == 1 else Exit.OK
+    except OSError as error:
+        return _fail(f"the operating system refused: {error}", Exit.UNAVAILABLE)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         return _fail(f"a defect of Clepsydra: {type(error).__name__}: {error} ({place}); please report it", Exit.DEFECT)
 
 
-def _code_of(returned: Any) -> int:
+def _carry_out(arguments: Sequence[str]) -> int:
+    returned: Any = clepsydra.main(list(arguments), prog_name="clepsydra", standalone_mode=False)
+    sys.stdout.flush()
     return returned if isinstance(returned, int) else Exit.OK
 
 
 def _code_of_store(error: StoreError) -> Exit:
-    from clepsydra.store.url import WrongUrl
-
     if isinstance(error, WrongUrl):
         return Exit.USAGE
     return Exit.REFUSED if isinstance(error, OtherShards) else Exit.UNAVAILABLE

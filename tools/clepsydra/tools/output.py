@@ -16,8 +16,14 @@ from rich.text import Text
 _WIDTH_OF_A_PIPE = 1000
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # rich would end the process with a code of its own.
+        raise BrokenPipeError
+
+
 def console() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE)
+    return _Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Text | str]], right: Sequence[str] = ()) -> Table:

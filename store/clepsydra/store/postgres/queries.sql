@@ -11,7 +11,7 @@
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
--- done: by an earlier try; late: older than a call may be retried; lost: somebody else is creating the action at this
+-- done: by an earlier try; late: older than a call may be retried; lost: somebody else changes the action at this
 -- moment, so it must be judged anew. What went well is not returned.
 -- name: put
 WITH
@@ -29,6 +29,7 @@ judged AS MATERIALIZED (
     SELECT
         p.*, s.*,
         CASE
+            WHEN l.version IS DISTINCT FROM s.version THEN 'lost'
             WHEN p.shard_id IS NULL AND s.current_meta = p.meta THEN 'done'
             WHEN p.shard_id IS NOT NULL AND s.current_guid = p.guid THEN 'done'
             WHEN p.created_at < (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) - $12::bigint
@@ -43,13 +44,19 @@ judged AS MATERIALIZED (
     FROM puts AS p
     LEFT JOIN LATERAL (
         SELECT
-            meta_action_guid AS current_guid, meta AS current_meta, spec AS current_spec, status AS current_status,
-            status_scheduled_at AS current_scheduled_at
+            ctid AS version, meta_action_guid AS current_guid, meta AS current_meta, spec AS current_spec,
+            status AS current_status, status_scheduled_at AS current_scheduled_at
         FROM clepsydra.scheduled_actions
         WHERE meta_action_id_hash = 0 AND meta_action_id = p.action_id
         LIMIT 1
-        FOR UPDATE
     ) AS s ON true
+    LEFT JOIN LATERAL (
+        SELECT ctid AS version
+        FROM clepsydra.scheduled_actions
+        WHERE s.version IS NOT NULL AND meta_action_id_hash = 0 AND meta_action_id = p.action_id
+        LIMIT 1
+        FOR UPDATE
+    ) AS l ON true
 ),
 created AS (
     INSERT INTO clepsydra.scheduled_actions (
@@ -67,13 +74,12 @@ changed AS (
         status = j.status,
         status_scheduled_at = j.scheduled_at
     FROM judged AS j
-    WHERE j.judgement = 'change' AND s.meta_action_id_hash = 0 AND s.meta_action_id = j.action_id
+    WHERE j.judgement = 'change' AND s.ctid = j.version
 ),
 relabelled AS (
-    UPDATE clepsydra.scheduled_actions AS s
-    SET meta = j.meta
+    UPDATE clepsydra.scheduled_actions AS s SET meta = j.meta
     FROM judged AS j
-    WHERE j.judgement = 'relabel' AND s.meta_action_id_hash = 0 AND s.meta_action_id = j.action_id
+    WHERE j.judgement = 'relabel' AND s.ctid = j.version
 ),
 appended AS (
     INSERT INTO clepsydra.incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)
@@ -85,7 +91,7 @@ SELECT
     n - 1, CASE judgement WHEN 'create' THEN 'lost' ELSE judgement END,
     current_guid, current_meta, current_spec, current_status, current_scheduled_at
 FROM judged
-WHERE judgement IN ('late', 'conflict')
+WHERE judgement IN ('late', 'conflict', 'lost')
     OR (judgement = 'create' AND action_id NOT IN (SELECT meta_action_id FROM created));
 
 -- name: get
@@ -196,10 +202,19 @@ UNION ALL
 
 -- name: migrate
 WITH
+seen AS MATERIALIZED (
+    SELECT q.version
+    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS version
+        FROM clepsydra.incoming_queue
+        WHERE shard_id = k.shard_id AND created_at = k.at AND action_id = k.action_id AND action_guid = k.guid
+        LIMIT 1
+    ) AS q
+),
 moved AS (
-    DELETE FROM clepsydra.incoming_queue AS q
-    USING unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
-    WHERE q.shard_id = k.shard_id AND q.created_at = k.at AND q.action_id = k.action_id AND q.action_guid = k.guid
+    DELETE FROM clepsydra.incoming_queue AS q USING seen AS s
+    WHERE q.ctid = s.version
     RETURNING q.shard_id, q.created_at, q.action_id, q.action_guid, q.scheduled_at
 ),
 entered AS (
@@ -214,23 +229,10 @@ entered AS (
 )
 SELECT count(*) FROM moved;
 
--- name: drop_stale
-WITH
-incoming AS (
-    DELETE FROM clepsydra.incoming_queue AS q
-    USING unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
-    WHERE q.shard_id = k.shard_id AND q.created_at = k.at AND q.action_id = k.action_id AND q.action_guid = k.guid
-)
-DELETE FROM clepsydra.processing_queue AS q
-USING unnest($5::integer[], $6::bigint[], $7::text[], $8::text[]) AS k (shard_id, at, action_id, guid)
-WHERE q.shard_id = k.shard_id AND q.scheduled_at = k.at AND q.action_id = k.action_id AND q.action_guid = k.guid;
-
--- An ordinary begin reads the action in the snapshot and locks nothing but its row; what writes the action locks it.
--- What went well is not returned.
 -- name: advance
 WITH
 advances AS MATERIALIZED (
-    SELECT *
+    SELECT *, to_at IS NULL OR status IS NOT NULL AS writes_action
     FROM unnest(
         $1::boolean[], $2::integer[], $3::bigint[], $4::text[], $5::text[],
         $6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[]
@@ -241,31 +243,32 @@ advances AS MATERIALIZED (
 judged AS MATERIALIZED (
     SELECT
         a.*,
+        s.version AS action_version,
+        coalesce(i.version, p.version) AS row_version,
         CASE
-            WHEN i.is_there IS NULL AND p.is_there IS NULL THEN CASE WHEN t.is_there THEN 'done' ELSE 'gone' END
-            WHEN coalesce(w.guid, s.guid) IS DISTINCT FROM a.guid THEN 'stale'
-            WHEN a.seen_scheduled_at <> coalesce(w.scheduled_at, s.scheduled_at) THEN 'gone'
+            WHEN x.is_there OR (a.writes_action AND l.version IS DISTINCT FROM s.version) THEN 'lost'
+            WHEN i.version IS NULL AND p.version IS NULL THEN CASE WHEN t.is_there THEN 'done' ELSE 'gone' END
+            WHEN s.guid IS DISTINCT FROM a.guid THEN 'stale'
+            WHEN a.seen_scheduled_at <> s.scheduled_at THEN 'gone'
             WHEN a.to_at IS NULL THEN 'remove'
             ELSE 'move'
         END AS judgement
     FROM advances AS a
     LEFT JOIN LATERAL (
-        SELECT meta_action_guid AS guid, status_scheduled_at AS scheduled_at
+        SELECT ctid AS version, meta_action_guid AS guid, status_scheduled_at AS scheduled_at
         FROM clepsydra.scheduled_actions
-        WHERE (a.to_at IS NULL OR a.status IS NOT NULL)
-            AND meta_action_id_hash = 0 AND meta_action_id = a.action_id
-        LIMIT 1
-        FOR UPDATE
-    ) AS w ON true
-    LEFT JOIN LATERAL (
-        SELECT meta_action_guid AS guid, status_scheduled_at AS scheduled_at
-        FROM clepsydra.scheduled_actions
-        WHERE a.to_at IS NOT NULL AND a.status IS NULL
-            AND meta_action_id_hash = 0 AND meta_action_id = a.action_id
+        WHERE meta_action_id_hash = 0 AND meta_action_id = a.action_id
         LIMIT 1
     ) AS s ON true
     LEFT JOIN LATERAL (
-        SELECT true AS is_there
+        SELECT ctid AS version
+        FROM clepsydra.scheduled_actions
+        WHERE a.writes_action AND s.version IS NOT NULL AND meta_action_id_hash = 0 AND meta_action_id = a.action_id
+        LIMIT 1
+        FOR UPDATE
+    ) AS l ON true
+    LEFT JOIN LATERAL (
+        SELECT ctid AS version
         FROM clepsydra.incoming_queue
         WHERE a.is_incoming
             AND shard_id = a.shard_id AND created_at = a.at AND action_id = a.action_id AND action_guid = a.guid
@@ -273,7 +276,7 @@ judged AS MATERIALIZED (
         FOR UPDATE
     ) AS i ON true
     LEFT JOIN LATERAL (
-        SELECT true AS is_there
+        SELECT ctid AS version
         FROM clepsydra.processing_queue
         WHERE NOT a.is_incoming
             AND shard_id = a.shard_id AND scheduled_at = a.at AND action_id = a.action_id AND action_guid = a.guid
@@ -282,10 +285,28 @@ judged AS MATERIALIZED (
     ) AS p ON true
     LEFT JOIN LATERAL (
         SELECT true AS is_there
-        FROM clepsydra.processing_queue
-        WHERE i.is_there IS NULL AND p.is_there IS NULL
-            AND shard_id = a.shard_id AND scheduled_at = a.to_at AND action_id = a.action_id AND action_guid = a.guid
-            AND last_reschedule_by_sync_with_guid = $10 AND last_reschedule_at = $11
+        WHERE i.version IS NULL AND p.version IS NULL AND (
+            EXISTS (
+                SELECT FROM clepsydra.incoming_queue AS q
+                WHERE a.is_incoming
+                    AND q.shard_id = a.shard_id AND q.created_at = a.at
+                    AND q.action_id = a.action_id AND q.action_guid = a.guid
+            )
+            OR EXISTS (
+                SELECT FROM clepsydra.processing_queue AS q
+                WHERE NOT a.is_incoming
+                    AND q.shard_id = a.shard_id AND q.scheduled_at = a.at
+                    AND q.action_id = a.action_id AND q.action_guid = a.guid
+            )
+        )
+    ) AS x ON true
+    LEFT JOIN LATERAL (
+        SELECT true AS is_there
+        FROM clepsydra.processing_queue AS q
+        WHERE i.version IS NULL AND p.version IS NULL
+            AND q.shard_id = a.shard_id AND q.scheduled_at = a.to_at
+            AND q.action_id = a.action_id AND q.action_guid = a.guid
+            AND q.last_reschedule_by_sync_with_guid = $10 AND q.last_reschedule_at = $11
         LIMIT 1
     ) AS t ON true
 ),
@@ -293,8 +314,7 @@ moved AS (
     UPDATE clepsydra.processing_queue AS q
     SET scheduled_at = j.to_at, last_reschedule_by_sync_with_guid = $10, last_reschedule_at = $11
     FROM judged AS j
-    WHERE j.judgement = 'move' AND NOT j.is_incoming
-        AND q.shard_id = j.shard_id AND q.scheduled_at = j.at AND q.action_id = j.action_id AND q.action_guid = j.guid
+    WHERE j.judgement = 'move' AND NOT j.is_incoming AND q.ctid = j.row_version
 ),
 entered AS (
     INSERT INTO clepsydra.processing_queue (
@@ -304,27 +324,21 @@ entered AS (
     SELECT shard_id, to_at, action_id, guid, at, $10, $11 FROM judged WHERE judgement = 'move' AND is_incoming
 ),
 left_incoming AS (
-    DELETE FROM clepsydra.incoming_queue AS q
-    USING judged AS j
-    WHERE j.judgement IN ('move', 'remove', 'stale') AND j.is_incoming
-        AND q.shard_id = j.shard_id AND q.created_at = j.at AND q.action_id = j.action_id AND q.action_guid = j.guid
+    DELETE FROM clepsydra.incoming_queue AS q USING judged AS j
+    WHERE j.judgement IN ('move', 'remove', 'stale') AND j.is_incoming AND q.ctid = j.row_version
 ),
 left_processing AS (
-    DELETE FROM clepsydra.processing_queue AS q
-    USING judged AS j
-    WHERE j.judgement IN ('remove', 'stale') AND NOT j.is_incoming
-        AND q.shard_id = j.shard_id AND q.scheduled_at = j.at AND q.action_id = j.action_id AND q.action_guid = j.guid
+    DELETE FROM clepsydra.processing_queue AS q USING judged AS j
+    WHERE j.judgement IN ('remove', 'stale') AND NOT j.is_incoming AND q.ctid = j.row_version
 ),
 written AS (
     UPDATE clepsydra.scheduled_actions AS s
     SET status = j.status, status_scheduled_at = j.status_scheduled_at
     FROM judged AS j
-    WHERE j.judgement = 'move' AND j.status IS NOT NULL
-        AND s.meta_action_id_hash = 0 AND s.meta_action_id = j.action_id
+    WHERE j.judgement = 'move' AND j.writes_action AND s.ctid = j.action_version
 ),
 removed AS (
-    DELETE FROM clepsydra.scheduled_actions AS s
-    USING judged AS j
-    WHERE j.judgement = 'remove' AND s.meta_action_id_hash = 0 AND s.meta_action_id = j.action_id
+    DELETE FROM clepsydra.scheduled_actions AS s USING judged AS j
+    WHERE j.judgement = 'remove' AND s.ctid = j.action_version
 )
-SELECT n - 1, judgement FROM judged WHERE judgement IN ('stale', 'gone');
+SELECT n - 1, judgement FROM judged WHERE judgement IN ('stale', 'gone', 'lost');

@@ -11,7 +11,10 @@ import apsw
 from clepsydra.store.hints import Hints
 from clepsydra.store.sqlite.execution import ThreadLane
 
-_INTERVAL_S = 0.005
+# Where something has just arrived more will follow; a quiet store is not worth two hundred looks a second.
+_EAGER_S = 0.005
+_QUIET_S = 0.025
+_EAGER_LOOKS = 400
 
 
 class Arrivals:
@@ -21,6 +24,7 @@ class Arrivals:
         self._lane = lane
         self._waiters = 0
         self._version = -1
+        self._eager_looks = 0
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait(self, shard_id: int, timeout_s: float) -> bool:
@@ -41,7 +45,9 @@ class Arrivals:
         if self._waiters == 0:
             self._timer = None
             return
-        self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._look)
+        self._eager_looks -= 1
+        pause_s = _EAGER_S if self._eager_looks > 0 else _QUIET_S
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look)
         # While the writer is at work the next look will do.
         if self._lane.in_use.acquire(blocking=False):
             try:
@@ -50,4 +56,5 @@ class Arrivals:
                 self._lane.in_use.release()
             if version != self._version:
                 self._version = version
+                self._eager_looks = _EAGER_LOOKS
                 self._hints.wake_all()

@@ -1,0 +1,152 @@
+"""The installed command, as processes that a test starts, listens to, and waits for.
+
+Nothing here sleeps: a line of output is what a test waits for, and a limit is what it gives up at.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SCRIPT = Path(sys.executable).with_name("clepsydra")
+
+# Not how long things take, but after how long they will not happen any more, on the slowest machine.
+PATIENCE_S = 60.0
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Process:
+    """A running `clepsydra`. Its lines are kept, stdout and stderr apart."""
+
+    def __init__(self, arguments: Sequence[str], folder: Path, **variables: str) -> None:
+        self._popen = subprocess.Popen(
+            [SCRIPT, *arguments],
+            cwd=folder,
+            env=environment(**variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._changed = threading.Condition()
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self._readers = [
+            threading.Thread(target=self._read, args=(self._popen.stdout, self.out), daemon=True),
+            threading.Thread(target=self._read, args=(self._popen.stderr, self.err), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def wait_for_out(self, text: str) -> str:
+        """The first line of stdout that holds the text."""
+        return self._wait_for(self.out, lambda line: text in line, text)
+
+    def wait_for_event(self, event: str, **fields: Any) -> dict[str, Any]:
+        """The first line of the JSON log with this event and these fields."""
+
+        def matches(line: str) -> bool:
+            said = json.loads(line)
+            return said["event"] == event and all(said.get(name) == value for name, value in fields.items())
+
+        found: dict[str, Any] = json.loads(self._wait_for(self.err, matches, event))
+        return found
+
+    def send(self, signum: signal.Signals) -> None:
+        self._popen.send_signal(signum)
+
+    def ended(self) -> int:
+        """Wait for the end. Returns the exit code, as a shell would tell it."""
+        code = self._popen.wait(PATIENCE_S)
+        for reader in self._readers:
+            reader.join(PATIENCE_S)
+        return code if code >= 0 else 128 - code
+
+    def stop(self) -> int:
+        self.send(signal.SIGTERM)
+        return self.ended()
+
+    def kill(self) -> None:
+        if self._popen.poll() is None:
+            self._popen.kill()
+        self.ended()
+        for pipe in (self._popen.stdout, self._popen.stderr):
+            assert pipe is not None
+            pipe.close()
+
+    def _read(self, pipe: Any, lines: list[str]) -> None:
+        for line in pipe:
+            with self._changed:
+                lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _wait_for(self, lines: list[str], matches: Callable[[str], bool], wanted: str) -> str:
+        seen = 0
+
+        def found_or_ended() -> bool:
+            nonlocal seen
+            while seen < len(lines) and not matches(lines[seen]):
+                seen += 1
+            return seen < len(lines) or not any(reader.is_alive() for reader in self._readers)
+
+        with self._changed:
+            self._changed.wait_for(found_or_ended, PATIENCE_S)
+        if seen < len(lines):
+            return lines[seen]
+        said = "\n".join([*self.out, *self.err])
+        raise AssertionError(f"{wanted!r} was never said; the process said:\n{said}")
+
+
+class Up(Process):
+    """`clepsydra up` on a free port and on a store in its folder."""
+
+    address: str
+
+    def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
+        super().__init__(["up", "--listen", "127.0.0.1:0", *arguments], folder, **variables)
+        self.store = f"sqlite:///{folder}/clepsydra.db"
+
+    def wait_until_ready(self) -> None:
+        self.address = address_in(self.wait_for_out("listens on"))
+        self.wait_for_event("the worker has started")
+
+
+def address_in(announcement: str) -> str:
+    """From "Clepsydra listens on 127.0.0.1:40123, its store is ..." the address."""
+    return announcement.partition(" listens on ")[2].partition(",")[0]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process's environment, without the settings that happen to be in it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CLEPSYDRA_")}
+    return {**kept, **variables}
+
+
+def clepsydra(*arguments: str, folder: Path, given: str | None = None, **variables: str) -> Result:
+    """Run the installed command to its end."""
+    done = subprocess.run(
+        [SCRIPT, *arguments],
+        cwd=folder,
+        env=environment(**variables),
+        input=given or "",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)

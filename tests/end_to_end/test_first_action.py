@@ -1,0 +1,45 @@
+"""The README's first minute, with the installed command and nothing else."""
+
+from pathlib import Path
+
+from tests.end_to_end.conftest import StartUp
+from tests.end_to_end.processes import clepsydra
+
+
+def test_the_first_action_fires(start_up: StartUp, tmp_path: Path) -> None:
+    up = start_up()
+
+    added = clepsydra("add", "hello", "--in", "500ms", "--log", "hello", "--server", up.address, folder=tmp_path)
+    assert (added.code, added.err) == (0, "")
+    assert added.out.startswith("hello is scheduled for ")
+
+    fired = up.wait_for_event("hello", action_id="hello")
+    assert fired["attempt_number"] == 1
+    assert fired["timestamp"] > fired["scheduled_time"]
+
+    # Its outcome is written by the time the process has stopped.
+    assert up.stop() == 0
+    again = start_up()
+    action = clepsydra("get", "hello", "--json", folder=tmp_path, CLEPSYDRA_SERVER=again.address).json()
+    assert action["status"]["state"] == "SUCCEEDED"
+    assert action["status"]["counters"]["runs"] == "1"
+
+
+def test_up_says_what_to_do_next(start_up: StartUp) -> None:
+    up = start_up()
+    assert up.stop() == 0
+    assert up.out[0] == f"Clepsydra listens on {up.address}, its store is sqlite:///clepsydra.db with 8 shards."
+    suggested = next(line for line in up.out if " add hello " in line)
+    assert suggested.endswith(f'add hello --in 5s --log "hello" --server {up.address}')
+
+
+def test_stopping_leaves_no_lock_held(start_up: StartUp, tmp_path: Path) -> None:
+    up = start_up()
+    assert {shard["state"] for shard in _locks(up.store, tmp_path)} == {"held"}
+    assert up.stop() == 0
+    assert {shard["state"] for shard in _locks(up.store, tmp_path)} == {"free"}
+
+
+def _locks(store: str, folder: Path) -> list[dict[str, object]]:
+    shards: list[dict[str, object]] = clepsydra("locks", "--json", "--store", store, folder=folder).json()
+    return shards
