@@ -55,6 +55,14 @@ class Process:
         """The first line of stdout that holds the text."""
         return self._wait_for(self.out, lambda line: text in line, text)
 
+    def wait_for_out_line(self, index: int) -> str:
+        """The line of stdout with this number, from 0."""
+        return self._wait_for(self.out, lambda line: len(self.out) > index, f"line {index}") and self.out[index]
+
+    def wait_for_err(self, text: str) -> str:
+        """The first line of stderr that holds the text."""
+        return self._wait_for(self.err, lambda line: text in line, text)
+
     def wait_for_event(self, event: str, **fields: Any) -> dict[str, Any]:
         """The first line of the JSON log with this event and these fields."""
 

@@ -15,7 +15,7 @@ CREATE TABLE clepsydra.scheduled_actions (
     status_scheduled_at bigint NOT NULL,
     PRIMARY KEY (meta_action_id_hash, meta_action_id)
 ) WITH (
-    fillfactor = 80,
+    fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0

@@ -1,12 +1,14 @@
--- Every call is one statement, and so one snapshot, one transaction and one round trip; it takes its whole batch as
--- arrays. The statements name the schema `clepsydra`; for an installation in another one, its name takes that place.
+-- Every call is one statement: one snapshot, one transaction, one round trip. It takes its whole batch as arrays, which
+-- come sorted by action id. The statements name the schema clepsydra; for an installation in another schema, that name
+-- takes its place when this file is loaded.
 --
--- What a statement will write it locks first, in the order of its arrays, which come sorted by action id: an action
--- before its row. Nothing is written before everything is locked, because nothing reads what the writing parts return;
--- so no two statements can wait for each other in a circle. docs/decisions/ tells the races one by one.
+-- A batch is judged by what the statement's snapshot shows, and whatever is to be written is locked while it is judged:
+-- in the order of action ids, an action before its row, all of it before anything is written. So no two statements wait
+-- for each other in a circle. What turns out to have changed since the snapshot is `lost`: nothing is written for it,
+-- and it is judged anew by a statement of its own. docs/decisions/ tells the races one by one.
 --
--- Lookups by key are LATERAL … LIMIT 1 so that they can only be planned as index lookups, whatever the planner
--- believes about tables that grow and shrink by the second.
+-- Lookups are LATERAL with LIMIT 1, and writes go by `ctid`, the place of the very version that was locked, so that
+-- both can only be planned as lookups, whatever the planner believes about tables that grow and shrink by the second.
 
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -200,6 +202,7 @@ UNION ALL
     ORDER BY q.scheduled_at, q.action_id, q.action_guid
 );
 
+-- Rows of incoming_queue are deleted and never changed, and what is stale stays stale: nothing needs to be locked.
 -- name: migrate
 WITH
 seen AS MATERIALIZED (
@@ -229,6 +232,34 @@ entered AS (
 )
 SELECT count(*) FROM moved;
 
+-- name: drop_from_incoming
+WITH seen AS MATERIALIZED (
+    SELECT q.version
+    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS version
+        FROM clepsydra.incoming_queue
+        WHERE shard_id = k.shard_id AND created_at = k.at AND action_id = k.action_id AND action_guid = k.guid
+        LIMIT 1
+    ) AS q
+)
+DELETE FROM clepsydra.incoming_queue AS q USING seen AS s WHERE q.ctid = s.version;
+
+-- name: drop_from_processing
+WITH seen AS MATERIALIZED (
+    SELECT q.version
+    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS version
+        FROM clepsydra.processing_queue
+        WHERE shard_id = k.shard_id AND scheduled_at = k.at AND action_id = k.action_id AND action_guid = k.guid
+        LIMIT 1
+    ) AS q
+)
+DELETE FROM clepsydra.processing_queue AS q USING seen AS s WHERE q.ctid = s.version;
+
+-- An ordinary begin and an extension lock nothing but the row: the action is looked at in the snapshot alone.
+-- What went well is not returned.
 -- name: advance
 WITH
 advances AS MATERIALIZED (
@@ -342,3 +373,131 @@ removed AS (
     WHERE j.judgement = 'remove' AND s.ctid = j.action_version
 )
 SELECT n - 1, judgement FROM judged WHERE judgement IN ('stale', 'gone', 'lost');
+
+-- name: stale_page
+SELECT q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at, s.is_live IS NULL
+FROM (
+    SELECT scheduled_at, action_id, action_guid, last_reschedule_at
+    FROM clepsydra.processing_queue
+    WHERE shard_id = $1 AND (scheduled_at, action_id, action_guid) > ($2, $3, $4)
+    ORDER BY scheduled_at, action_id, action_guid
+    LIMIT $5
+) AS q
+LEFT JOIN LATERAL (
+    SELECT true AS is_live
+    FROM clepsydra.scheduled_actions
+    WHERE meta_action_id_hash = 0 AND meta_action_id = q.action_id AND meta_action_guid = q.action_guid
+    LIMIT 1
+) AS s ON true
+ORDER BY q.scheduled_at, q.action_id, q.action_guid;
+
+-- A hint is worth no sync of the disk.
+-- name: notify
+SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2);
+
+-- The planner may choose freely again, for questions about whole tables.
+-- name: plan_freely
+SET LOCAL plan_cache_mode = auto;
+SET LOCAL enable_seqscan = on;
+SET LOCAL enable_hashjoin = on;
+SET LOCAL enable_mergejoin = on;
+SET LOCAL enable_material = on;
+SET LOCAL enable_bitmapscan = on;
+SET LOCAL join_collapse_limit = 8;
+SET LOCAL statement_timeout = '10min';
+
+-- name: locks
+SELECT
+    l.shard_id, l.locked, l.last_lock_guid, l.last_locked_by, l.last_processing_start_at, l.last_heartbeat_at,
+    coalesce(i.n, 0), coalesce(p.n, 0), least(i.earliest, p.earliest)
+FROM clepsydra.shard_locks AS l
+LEFT JOIN (
+    SELECT shard_id, count(*) AS n, min(scheduled_at) AS earliest FROM clepsydra.incoming_queue GROUP BY shard_id
+) AS i ON i.shard_id = l.shard_id
+LEFT JOIN (
+    SELECT shard_id, count(*) AS n, min(scheduled_at) AS earliest FROM clepsydra.processing_queue GROUP BY shard_id
+) AS p ON p.shard_id = l.shard_id
+ORDER BY l.shard_id;
+
+-- name: stats
+SELECT
+    (SELECT count(*) FROM clepsydra.scheduled_actions),
+    i.n, p.n, i.due + p.due, least(i.earliest, p.earliest),
+    l.n, l.locked
+FROM
+    (
+        SELECT count(*) AS n, count(*) FILTER (WHERE scheduled_at <= $1) AS due, min(scheduled_at) AS earliest
+        FROM clepsydra.incoming_queue
+    ) AS i,
+    (
+        SELECT count(*) AS n, count(*) FILTER (WHERE scheduled_at <= $1) AS due, min(scheduled_at) AS earliest
+        FROM clepsydra.processing_queue
+    ) AS p,
+    (SELECT count(*) AS n, count(*) FILTER (WHERE locked) AS locked FROM clepsydra.shard_locks) AS l;
+
+-- name: audit_counts
+WITH
+rows AS (
+    SELECT action_id, action_guid FROM clepsydra.incoming_queue
+    UNION ALL
+    SELECT action_id, action_guid FROM clepsydra.processing_queue
+),
+live AS (
+    SELECT s.meta_action_id AS action_id, count(*) AS n
+    FROM rows AS r
+    JOIN clepsydra.scheduled_actions AS s
+        ON s.meta_action_id_hash = 0 AND s.meta_action_id = r.action_id AND s.meta_action_guid = r.action_guid
+    GROUP BY s.meta_action_id
+)
+SELECT
+    (SELECT count(*) FROM clepsydra.scheduled_actions),
+    (SELECT coalesce(sum(n), 0)::bigint FROM live),
+    (SELECT count(*) FROM rows),
+    (SELECT count(*) FROM live),
+    (SELECT count(*) FROM live WHERE n > 1);
+
+-- name: audit_violations
+WITH
+rows AS (
+    SELECT true AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at
+    FROM clepsydra.incoming_queue
+    UNION ALL
+    SELECT false, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM clepsydra.processing_queue
+),
+broken AS (
+    SELECT s.meta_action_id AS action_id, s.meta_action_guid AS guid
+    FROM clepsydra.scheduled_actions AS s
+    LEFT JOIN rows AS r ON r.action_id = s.meta_action_id AND r.action_guid = s.meta_action_guid
+    GROUP BY s.meta_action_id, s.meta_action_guid
+    HAVING count(r.shard_id) <> 1
+    ORDER BY s.meta_action_id
+    LIMIT $1
+)
+SELECT b.action_id, b.guid, r.is_incoming, r.shard_id, r.at, r.scheduled_at
+FROM broken AS b
+LEFT JOIN rows AS r ON r.action_id = b.action_id AND r.action_guid = b.guid
+ORDER BY b.action_id, r.is_incoming DESC, r.shard_id, r.at;
+
+-- The version is written in the comment of a table that is ours even where the schema is somebody else's.
+-- name: installed
+SELECT
+    current_setting('server_version_num')::integer,
+    current_setting('plan_cache_mode'),
+    obj_description(to_regclass('clepsydra.shard_locks'), 'pg_class');
+
+-- Whoever installs holds this until the end of the transaction.
+-- name: lock_installation
+SELECT pg_advisory_xact_lock(1668051059, hashtext($1));
+
+-- name: schema_exists
+SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1);
+
+-- name: create_schema
+CREATE SCHEMA clepsydra;
+
+-- name: install_locks
+INSERT INTO clepsydra.shard_locks
+SELECT shard_id, false, '', '', 0, 0 FROM generate_series(0, $1::integer - 1) AS shard_id;
+
+-- name: count_locks
+SELECT count(*)::integer FROM clepsydra.shard_locks;

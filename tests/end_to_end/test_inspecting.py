@@ -1,0 +1,111 @@
+"""`locks`, `stats` and `audit`: what they say of a store that is well, and of one that is not."""
+
+import json
+import signal
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.end_to_end.conftest import Command, Start, StartUp
+
+
+@pytest.fixture
+def store(start_up: StartUp, command: Command, tmp_path: Path) -> Path:
+    """A store with two actions that nobody works on any more, and with a row of an earlier life."""
+    up = start_up()
+    command("add", "one", "--in", "1d", "--log", "x", "--server", up.address)
+    command("add", "two", "--in", "2d", "--log", "x", "--server", up.address)
+    command("update", "two", "--in", "3d", "--server", up.address)
+    assert up.stop() == 0
+    return tmp_path / "clepsydra.db"
+
+
+def _damage(store: Path, statement: str) -> None:
+    connection = apsw.Connection(str(store))
+    connection.execute(statement)
+    connection.close()
+
+
+def test_a_store_that_is_well(store: Path, command: Command) -> None:
+    audit = command("audit")
+    assert audit.code == 0
+    assert audit.out.startswith("No violation: 2 actions, each with exactly one live row; ")
+
+    findings = command("audit", "--json").json()
+    assert findings["ok"]
+    assert (findings["actions"], findings["live_rows"], findings["violations"]) == (2, 2, [])
+
+    stats = command("stats", "--json").json()
+    assert (stats["actions"], stats["shards"], stats["locked_shards"], stats["due_rows"]) == (2, 8, 0, 0)
+    assert "rows that are due" in command("stats").out
+
+    locks = command("locks", "--json").json()
+    assert [shard["shard"] for shard in locks] == list(range(8))
+    assert sum(shard["incoming_rows"] + shard["processing_rows"] for shard in locks) >= 2
+    header, *rows = command("locks").out.splitlines()
+    assert header.split() == ["SHARD", "STATE", "BY", "SINCE", "HEARTBEAT", "WAITING", "OLDEST", "DUE"]
+    assert [row.split()[:2] for row in rows] == [[str(n), "free"] for n in range(8)]
+
+
+def test_an_action_without_a_row_is_a_violation(store: Path, command: Command) -> None:
+    _damage(store, "DELETE FROM processing_queue WHERE action_id = 'one'")
+    _damage(store, "DELETE FROM incoming_queue WHERE action_id = 'one'")
+    audit = command("audit")
+    assert audit.code == 1
+    assert audit.out.startswith("action one (guid ")
+    assert "has no live row" in audit.out
+    assert "Of 2 actions, 1 have no live row" in audit.out
+    findings = command("audit", "--json")
+    assert findings.code == 1
+    assert [(v["id"], v["rows"]) for v in findings.json()["violations"]] == [("one", [])]
+
+
+def test_an_action_with_two_rows_is_a_violation(store: Path, command: Command) -> None:
+    _damage(
+        store,
+        "INSERT INTO incoming_queue "
+        "SELECT 5, 1, meta_action_id, meta_action_guid, status_scheduled_at FROM scheduled_actions "
+        "WHERE meta_action_id = 'one'",
+    )
+    findings = command("audit", "--json")
+    assert findings.code == 1
+    [violation] = findings.json()["violations"]
+    assert violation["id"] == "one"
+    assert len(violation["rows"]) == 2
+    assert "has 2 live rows: " in command("audit").out
+    # The number is counted even where none is named.
+    assert command("audit", "--limit", "0", "--json").json()["with_several_rows"] == 1
+
+
+def test_an_action_that_cannot_be_decoded_is_found(store: Path, command: Command) -> None:
+    _damage(store, "UPDATE scheduled_actions SET spec = x'ff' WHERE meta_action_id = 'two'")
+    audit = command("audit")
+    assert audit.code == 1
+    assert "action two cannot be decoded" in audit.out
+    findings = command("audit", "--json").json()
+    assert (findings["ok"], findings["undecodable"], findings["undecodable_ids"]) == (False, 1, ["two"])
+    assert findings["violations"] == []
+
+
+def test_a_lock_of_a_worker_that_died_becomes_stale(start_up: StartUp, command: Command) -> None:
+    up = start_up("--name", "mortal")
+    up.send(signal.SIGKILL)
+    assert up.ended() == 137
+    held = command("locks", "--json").json()
+    assert {(shard["state"], shard["by"]) for shard in held} == {("held", "mortal")}
+    assert all(shard["since"] and shard["heartbeat_age_ms"] >= 0 for shard in held)
+    # What counts as stale is a setting, and so no test has to wait for it.
+    short = ["worker.lock_life_ms=100", "worker.heartbeat_ms=10", "worker.lease_ms=100"]
+    stale = command("locks", "--json", *(part for setting in short for part in ("--set", setting))).json()
+    assert {shard["state"] for shard in stale if shard["heartbeat_age_ms"] > 100} <= {"stale"}
+
+
+def test_watching_locks(start: Start, command: Command) -> None:
+    command("init", "--shards", "2")
+    watch = start("locks", "--watch", "0.1", "--json")
+    first, third = json.loads(watch.wait_for_out_line(0)), json.loads(watch.wait_for_out_line(2))
+    assert [shard["shard"] for shard in first] == [shard["shard"] for shard in third] == [0, 1]
+    watch.send(signal.SIGINT)
+    assert watch.ended() == 130
+    assert watch.err == []

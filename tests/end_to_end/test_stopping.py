@@ -1,0 +1,118 @@
+"""How servers end: the first signal finishes what runs, a second one ends at once, and a failure is one sentence."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from tests.end_to_end.conftest import Command, Start, StartUp
+from tests.end_to_end.processes import PATIENCE_S, Up, address_in
+
+
+class SlowTarget:
+    """An HTTP server that answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.called = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.url = ""
+
+    async def answer(self, _request: web.Request) -> web.Response:
+        self.called.set()
+        await self.may_answer.wait()
+        return web.Response()
+
+    async def wait_until_called(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.called.wait()
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[SlowTarget]:
+    made = SlowTarget()
+    app = web.Application()
+    app.router.add_get("/", made.answer)
+    async with TestServer(app, host="127.0.0.1") as server:
+        made.url = str(server.make_url("/"))
+        yield made
+        made.may_answer.set()
+
+
+async def _with_an_attempt_in_flight(start_up: StartUp, command: Command, slow: SlowTarget) -> Up:
+    up = start_up()
+    command("add", "slow", "--http", slow.url, "--server", up.address)
+    await slow.wait_until_called()
+    return up
+
+
+async def test_a_signal_lets_attempts_finish(start_up: StartUp, command: Command, slow: SlowTarget) -> None:
+    up = await _with_an_attempt_in_flight(start_up, command, slow)
+    up.send(signal.SIGTERM)
+    await asyncio.to_thread(up.wait_for_event, "stopping: what runs is finished first; a second signal ends at once")
+    slow.may_answer.set()
+    assert await asyncio.to_thread(up.ended) == 0
+
+    stopped = up.wait_for_event("the worker has stopped")
+    assert (stopped["begun"], stopped["succeeded"]) == (1, 1)
+    locks = await asyncio.to_thread(command, "locks", "--json", "--store", up.store)
+    assert {shard["state"] for shard in locks.json()} == {"free"}
+
+
+async def test_an_attempt_beyond_the_drain_limit_is_interrupted(
+    start_up: StartUp, command: Command, slow: SlowTarget
+) -> None:
+    up = start_up(CLEPSYDRA_WORKER_DRAIN_MS="50")
+    command("add", "slow", "--http", slow.url, "--server", up.address)
+    await slow.wait_until_called()
+    up.send(signal.SIGINT)
+    assert await asyncio.to_thread(up.ended) == 0
+    assert up.wait_for_event("the worker has stopped")["interrupted"] == 1
+
+
+@pytest.mark.parametrize(("second", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_a_second_signal_ends_at_once(
+    start_up: StartUp, command: Command, slow: SlowTarget, second: signal.Signals, code: int
+) -> None:
+    up = await _with_an_attempt_in_flight(start_up, command, slow)
+    up.send(signal.SIGTERM)
+    await asyncio.to_thread(up.wait_for_event, "stopping: what runs is finished first; a second signal ends at once")
+    up.send(second)
+    assert await asyncio.to_thread(up.ended) == code
+    assert not any("the worker has stopped" in line for line in up.err)
+
+
+def test_a_port_that_is_taken(start_up: StartUp, start: Start) -> None:
+    address = start_up().address
+    for server in ("up", "scheduler"):
+        second = start(server, "--listen", address)
+        assert second.ended() == 5
+        said = [line for line in second.err if line.startswith("clepsydra: ")]
+        assert len(said) == 1
+        assert said[0].startswith(f"clepsydra: cannot listen on {address}: ")
+
+
+def test_scheduler_and_worker_as_processes_of_their_own(start: Start, command: Command) -> None:
+    assert command("init", "--shards", "3").out == "The store sqlite:///clepsydra.db is ready, with 3 shards.\n"
+    scheduler = start("scheduler", "--listen", "127.0.0.1:0")
+    workers = [start("worker", "--name", f"w{n}", "--set", "worker.loops=1") for n in range(2)]
+    address = address_in(scheduler.wait_for_out("listens on"))
+    for worker in workers:
+        worker.wait_for_event("the worker has started", loops=1, shards=3)
+
+    for n in range(6):
+        command("add", f"a{n}", "--log", "ran", "--server", address)
+    everything = [*workers, scheduler]
+    assert [process.stop() for process in everything] == [0, 0, 0]
+    assert command("audit").code == 0
+    assert {shard["state"] for shard in command("locks", "--json").json()} == {"free"}
+
+
+def test_lines_for_people_where_they_are_asked_for(start: Start, command: Command) -> None:
+    command("init")
+    worker = start("worker", "--log-format", "text", "--name", "w1")
+    worker.wait_for_err("the worker has started")
+    assert worker.stop() == 0
+    assert all(not line.startswith("{") for line in worker.err)
