@@ -28,7 +28,15 @@ class Attempt:
         "why_cancelled",
     )
 
-    def __init__(self, row: Row, spec: Spec, status: Status, seen_scheduled_at_us: int, context: Context) -> None:
+    def __init__(
+        self,
+        row: Row,
+        spec: Spec,
+        status: Status,
+        seen_scheduled_at_us: int,
+        lease_ends_us: int,
+        context: Context,
+    ) -> None:
         # Where the row lies while the attempt runs: the end of its lease and the grace for writing the outcome.
         self.row = row
         self.spec = spec
@@ -38,7 +46,7 @@ class Attempt:
         self.context = context
         self.started_us = 0
         # When it must have ended or been extended.
-        self.lease_ends_us = 0
+        self.lease_ends_us = lease_ends_us
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         # While a lease is being extended, the attempt must not be finished: the row is on its way.

@@ -12,7 +12,6 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.core.clock import Clock
 from clepsydra.core.events import Event, Failed, Interrupted, Succeeded
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import us_of
 from clepsydra.core.transitions import Moment, step
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
@@ -81,13 +80,8 @@ class Finisher:
         after = step(attempt.spec, attempt.status, event, Moment(now_us, attempt.row.at_us, self._ids.fraction()))
         if after.at_us is None:
             return Advance(attempt.row, None, attempt.seen_scheduled_at_us)
-        return Advance(
-            attempt.row,
-            after.at_us,
-            attempt.seen_scheduled_at_us,
-            after.status.SerializeToString(),
-            us_of(after.status.scheduled_time),
-        )
+        status = after.status.SerializeToString()
+        return Advance(attempt.row, after.at_us, attempt.seen_scheduled_at_us, status, after.at_us)
 
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.

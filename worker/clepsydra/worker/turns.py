@@ -68,7 +68,7 @@ class Turns:
     def _begin(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
         to_us = step(spec, status, self._began, Moment(now_us, row.scheduled_at_us)).at_us
         assert to_us is not None
-        attempt = self._attempt(row, action, spec, status, to_us, now_us)
+        attempt = self._attempt(row, action, spec, status, action.scheduled_at_us, to_us, now_us)
         return Taken(Advance(row, to_us), Turn.BEGIN, attempt)
 
     def _interrupt(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
@@ -87,27 +87,26 @@ class Turns:
             return Taken(_written(row, action, interrupted), Turn.INTERRUPT)
         to_us = step(spec, interrupted.status, self._began, moment).at_us
         assert to_us is not None
-        attempt = self._attempt(row, action, spec, interrupted.status, to_us, now_us)
+        attempt = self._attempt(row, action, spec, interrupted.status, interrupted.at_us, to_us, now_us)
         advance = _written(row, action, interrupted)._replace(to_us=to_us)
         return Taken(advance, Turn.INTERRUPT, attempt)
 
-    def _attempt(self, row: Row, action: Action, spec: Spec, status: Status, to_us: int, now_us: int) -> Attempt:
-        starts_us = max(now_us, row.scheduled_at_us)
-        scheduled_us = us_of(status.scheduled_time)
+    def _attempt(
+        self, row: Row, action: Action, spec: Spec, status: Status, planned_us: int, to_us: int, now_us: int
+    ) -> Attempt:
+        key, number = idempotency_key(action.guid, status), attempt_number(status)
         context = Context(
             action_id=action.action_id,
-            attempt_id=attempt_id(action.guid, status),
-            attempt_number=attempt_number(status),
-            idempotency_key=idempotency_key(action.guid, status),
+            attempt_id=f"{key}-{number}",
+            attempt_number=number,
+            idempotency_key=key,
             occurrence_us=us_of(status.occurrence_time),
-            scheduled_us=scheduled_us,
-            deadline_us=starts_us + duration_us(spec.attempt_timeout),
+            scheduled_us=planned_us,
+            deadline_us=max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
             worker=self._worker,
         )
         moved = Row(Queue.PROCESSING, row.shard_id, to_us, action.action_id, action.guid, to_us)
-        attempt = Attempt(moved, spec, status, scheduled_us, context)
-        attempt.lease_ends_us = to_us - self._grace_us
-        return attempt
+        return Attempt(moved, spec, status, planned_us, to_us - self._grace_us, context)
 
     def _set_aside(self, row: Row, action: Action, now_us: int) -> Taken:
         to_us = max(now_us, row.scheduled_at_us) + self._set_aside_us
@@ -118,5 +117,4 @@ def _written(row: Row, action: Action, after: Step) -> Advance:
     """An advance that also writes the status, or removes the action if nothing is left to keep."""
     if after.at_us is None:
         return Advance(row, None, action.scheduled_at_us)
-    planned_us = us_of(after.status.scheduled_time)
-    return Advance(row, after.at_us, action.scheduled_at_us, after.status.SerializeToString(), planned_us)
+    return Advance(row, after.at_us, action.scheduled_at_us, after.status.SerializeToString(), after.at_us)
