@@ -10,7 +10,9 @@ from clepsydra.core.clock import Clock
 from clepsydra.core.moments import SECOND_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Store
+from clepsydra.store.postgres import PostgresStore
 from clepsydra.store.sqlite import SqliteStore
+from tests.postgres.installations import Installation
 
 SHARDS = 4
 
@@ -99,4 +101,30 @@ class SqliteBackend:
             await store.close()
 
 
-BACKENDS: dict[str, type[Backend]] = {"memory": MemoryBackend, "sqlite": SqliteBackend}
+class PostgresBackend:
+    """A schema of its own on a real server, and for each handle the connections that a process of its own would have."""
+
+    hints_reach_other_handles = True
+
+    def __init__(self, directory: Path) -> None:
+        del directory
+        self._installation = Installation()
+        self._handles: list[PostgresStore] = []
+
+    async def open(self, clock: Clock) -> Store:
+        self._clock = clock
+        await PostgresStore.install(self._installation.url, SHARDS)
+        return await self.reopen()
+
+    async def reopen(self) -> Store:
+        store = await PostgresStore.open(self._installation.url, self._clock)
+        self._handles.append(store)
+        return store
+
+    async def close(self) -> None:
+        for store in self._handles:
+            await store.close()
+        await self._installation.drop()
+
+
+BACKENDS: dict[str, type[Backend]] = {"memory": MemoryBackend, "sqlite": SqliteBackend, "postgres": PostgresBackend}

@@ -10,9 +10,8 @@ DONE, STALE, GONE = AdvanceOutcome.DONE, AdvanceOutcome.STALE, AdvanceOutcome.GO
 
 
 async def assert_changes_nothing(world: World, advance: Advance, outcome: AdvanceOutcome = GONE) -> None:
-    before = await world.content()
-    assert await world.store.advance([advance], world.mark()) == [outcome]
-    assert await world.content() == before
+    async with world.unchanged():
+        assert await world.store.advance([advance], world.mark()) == [outcome]
 
 
 async def test_begin_moves_the_row_and_leaves_the_action_alone(world: World) -> None:
@@ -126,12 +125,11 @@ async def test_a_replay_recognises_its_own_mark_and_a_stranger_does_not(world: W
     action, row = await world.waiting("a")
     advance, mark = begin(row), world.mark()
     assert await world.store.advance([advance], mark) == [DONE]
-    before = await world.content()
-    assert await world.store.advance([advance], mark) == [DONE]
-    assert await world.other.advance([advance], mark) == [DONE]
-    for stranger in (mark._replace(at_us=mark.at_us + 1), mark._replace(sync_guid="stranger")):
-        assert await world.store.advance([advance], stranger) == [GONE]
-    assert await world.content() == before
+    async with world.unchanged():
+        assert await world.store.advance([advance], mark) == [DONE]
+        assert await world.other.advance([advance], mark) == [DONE]
+        for stranger in (mark._replace(at_us=mark.at_us + 1), mark._replace(sync_guid="stranger")):
+            assert await world.store.advance([advance], stranger) == [GONE]
     done = finish(await world.row_of("a"), action, world.at(900))
     mark = world.mark()
     assert await world.store.advance([done], mark) == [DONE]
@@ -144,9 +142,8 @@ async def test_a_replay_recognises_its_work_on_an_action_that_was_changed_since(
     advance, mark = begin(row), world.mark()
     await world.store.advance([advance], mark)
     await world.carry_out(world.change(action))
-    before = await world.content()
-    assert await world.store.advance([advance], mark) == [DONE]
-    assert await world.content() == before
+    async with world.unchanged():
+        assert await world.store.advance([advance], mark) == [DONE]
 
 
 async def test_a_late_replay_after_further_advances_is_harmless(world: World) -> None:
@@ -157,11 +154,10 @@ async def test_a_late_replay_after_further_advances_is_harmless(world: World) ->
     await world.store.advance([extend], extend_mark)
     done, done_mark = finish(await world.row_of("a"), action, world.at(900)), world.mark()
     await world.store.advance([done], done_mark)
-    before = await world.content()
-    assert await world.store.advance([begun], begin_mark) == [GONE]
-    assert await world.store.advance([extend], extend_mark) == [GONE]
-    assert await world.store.advance([done], done_mark) == [DONE]
-    assert await world.content() == before
+    async with world.unchanged():
+        assert await world.store.advance([begun], begin_mark) == [GONE]
+        assert await world.store.advance([extend], extend_mark) == [GONE]
+        assert await world.store.advance([done], done_mark) == [DONE]
 
 
 async def test_a_worker_that_slept_cannot_finish_an_attempt_that_was_taken_up_again(world: World) -> None:
@@ -197,10 +193,9 @@ async def test_an_empty_status_is_a_status(world: World) -> None:
 
 async def test_a_batch_that_names_an_action_twice_is_refused_as_a_whole(world: World) -> None:
     (_, a), (_, b) = await world.waiting("a"), await world.waiting("b")
-    before = await world.content()
-    with pytest.raises(ValueError, match="'b'"):
-        await world.store.advance([begin(a), begin(b), Advance(b._replace(at_us=1), world.at(5))], world.mark())
-    assert await world.content() == before
+    async with world.unchanged():
+        with pytest.raises(ValueError, match="'b'"):
+            await world.store.advance([begin(a), begin(b), Advance(b._replace(at_us=1), world.at(5))], world.mark())
     assert await world.store.advance([], world.mark()) == []
 
 

@@ -31,8 +31,7 @@ async def test_the_audit_is_clean_after_every_kind_of_change(world: World) -> No
     await world.assert_sound(actions=1, stale_rows=1)
     await world.advance(finish(row, action, world.at(900)))
     await world.assert_sound(actions=1, stale_rows=1)
-    [current] = await world.store.get(["a"])
-    assert current is not None
+    current = await world.current("a")
     await world.carry_out(world.delete(current, shard_id=3))
     await world.assert_sound(actions=1, stale_rows=2)
     await world.remove("a")

@@ -147,13 +147,6 @@ async def test_a_release_of_a_lock_that_was_taken_over_does_nothing(world: World
     assert await world.store.locks() == before
 
 
-async def test_release_and_heartbeat_of_no_locks_do_nothing(world: World) -> None:
-    before = await world.store.locks()
-    await world.store.release([], world.now_us)
-    assert (await world.store.heartbeat([], world.now_us, 0)).lost == frozenset()
-    assert await world.store.locks() == before
-
-
 async def test_callers_that_race_never_get_the_same_lock(world: World) -> None:
     handles = [world.store, world.other]
     for round_ in range(5):

@@ -14,7 +14,7 @@ from tests.conformance.backends import TestClock
 from tests.conformance.worlds import EVERYTHING, World, content_of, line_up
 
 NAMES = [f"a{n}" for n in range(12)]
-STEPS = 400
+STEPS = 300
 # What was seen long ago is worth less than what was seen lately, and memory has an end.
 REMEMBERED = 16
 

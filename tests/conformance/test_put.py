@@ -61,10 +61,9 @@ NOT_AS_SEEN: dict[str, Wrong] = {
 @pytest.mark.parametrize("wrong", NOT_AS_SEEN.values(), ids=NOT_AS_SEEN)
 async def test_a_put_needs_the_action_as_it_was_seen_and_a_conflict_tells_how_it_is(world: World, wrong: Wrong) -> None:
     [action] = await world.carry_out(world.create("a"))
-    before = await world.content()
-    put = world.change(action)._replace(seen=wrong(action))
-    assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, action)]
-    assert await world.content() == before
+    async with world.unchanged():
+        put = world.change(action)._replace(seen=wrong(action))
+        assert await world.store.put([put]) == [PutResult(PutOutcome.CONFLICT, action)]
 
 
 async def test_a_put_compares_neither_spec_nor_status_themselves(world: World) -> None:
@@ -184,10 +183,9 @@ async def test_a_put_that_is_older_than_a_call_may_be_retried_is_refused(
     world: World, build: Callable[[World, Action], Put]
 ) -> None:
     [action] = await world.carry_out(world.create("a"))
-    before = await world.content()
-    too_old_us = world.now_us - CALL_RETRY_US - 1
-    assert await world.store.put([build(world, action)._replace(created_at_us=too_old_us)]) == [TOO_LATE]
-    assert await world.store.put([world.create("b")._replace(created_at_us=too_old_us)]) == [TOO_LATE]
-    assert await world.content() == before
+    async with world.unchanged():
+        too_old_us = world.now_us - CALL_RETRY_US - 1
+        assert await world.store.put([build(world, action)._replace(created_at_us=too_old_us)]) == [TOO_LATE]
+        assert await world.store.put([world.create("b")._replace(created_at_us=too_old_us)]) == [TOO_LATE]
     in_time_us = await world.store.now() - CALL_RETRY_US + 15 * SECOND_US
     assert await world.store.put([build(world, action)._replace(created_at_us=in_time_us)]) == [DONE]

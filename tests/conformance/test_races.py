@@ -103,17 +103,12 @@ class Contest:
     def shard(self) -> int:
         return self.random.randrange(self.world.store.shards)
 
-    async def seen(self, name: str) -> Action:
-        [action] = await self.world.store.get([name])
-        assert action is not None
-        return action
-
     async def creates(self, name: str) -> list[Contender]:
         puts = [self.world.create(name, shard_id=self.shard()) for _ in range(4)]
         return [(name, put_one(self.handle(), put)) for put in puts]
 
     async def updates(self, name: str) -> list[Contender]:
-        seen = await self.seen(name)
+        seen = await self.world.current(name)
         puts = [self.world.change(seen, shard_id=self.shard()) for _ in range(3)]
         return [(name, put_one(self.handle(), put)) for put in puts]
 
@@ -122,7 +117,7 @@ class Contest:
         return [(name, advance_one(self.world, self.handle(), begin(row, lease_s))) for lease_s in (30, 31, 32)]
 
     async def finishes(self, name: str) -> list[Contender]:
-        seen, row = await self.seen(name), await self.world.row_of(name)
+        seen, row = await self.world.current(name), await self.world.row_of(name)
         ends = [finish(row, seen, row.at_us + n) for n in (1, 2, 3)] + [Advance(row, None, seen.scheduled_at_us)]
         return [(name, advance_one(self.world, self.handle(), end)) for end in ends]
 

@@ -76,13 +76,3 @@ async def test_paging_neither_skips_nor_repeats_while_others_insert_and_delete(w
             await world.remove(action_id)
             drop.remove(action_id)
     assert keep | drop <= set(found)
-
-
-async def test_a_page_after_the_last_one_shows_what_was_added_behind_it(world: World) -> None:
-    names = [f"a{n}" for n in range(9)]
-    await world.carry_out(*(world.create(action_id) for action_id in names))
-    order = ids_of(await world.store.list_actions(None, EVERYTHING))
-    await world.remove(order[-1])
-    assert await world.store.list_actions(order[-2], 10) == []
-    await world.carry_out(world.create(order[-1]))
-    assert ids_of(await world.store.list_actions(order[-2], 10)) == order[-1:]

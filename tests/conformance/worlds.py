@@ -1,6 +1,7 @@
 """What a test needs to say about a store, in the words of the domain."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from clepsydra.core.ids import Ids
@@ -109,9 +110,7 @@ class World:
         return moved(advance.row, advance.to_us, mark)
 
     async def remove(self, action_id: str) -> None:
-        row, [action] = await self.row_of(action_id), await self.store.get([action_id])
-        assert action is not None
-        remove = Advance(row, None, action.scheduled_at_us)
+        remove = Advance(await self.row_of(action_id), None, (await self.current(action_id)).scheduled_at_us)
         assert await self.store.advance([remove], self.mark()) == [AdvanceOutcome.DONE]
 
     # What the store holds.
@@ -131,6 +130,18 @@ class World:
 
     async def content(self) -> Content:
         return await content_of(self.store)
+
+    @asynccontextmanager
+    async def unchanged(self) -> AsyncIterator[None]:
+        """Nothing that happens within leaves a trace."""
+        before = await self.content()
+        yield
+        assert await self.content() == before
+
+    async def current(self, action_id: str) -> Action:
+        [action] = await self.store.get([action_id])
+        assert action is not None
+        return action
 
     async def audit(self) -> Audit:
         return await self.store.audit(EVERYTHING)

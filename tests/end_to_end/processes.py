@@ -9,9 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 SCRIPT = Path(sys.executable).with_name("clepsydra")
 
@@ -53,15 +56,15 @@ class Process:
 
     def wait_for_out(self, text: str) -> str:
         """The first line of stdout that holds the text."""
-        return self._wait_for(self.out, lambda line: text in line, text)
+        return self._wait_for(lambda: _first(self.out, lambda line: text in line), text)
 
     def wait_for_out_line(self, index: int) -> str:
         """The line of stdout with this number, from 0."""
-        return self._wait_for(self.out, lambda line: len(self.out) > index, f"line {index}") and self.out[index]
+        return self._wait_for(lambda: self.out[index] if index < len(self.out) else None, f"line {index}")
 
     def wait_for_err(self, text: str) -> str:
         """The first line of stderr that holds the text."""
-        return self._wait_for(self.err, lambda line: text in line, text)
+        return self._wait_for(lambda: _first(self.err, lambda line: text in line), text)
 
     def wait_for_event(self, event: str, **fields: Any) -> dict[str, Any]:
         """The first line of the JSON log with this event and these fields."""
@@ -70,7 +73,7 @@ class Process:
             said = json.loads(line)
             return said["event"] == event and all(said.get(name) == value for name, value in fields.items())
 
-        found: dict[str, Any] = json.loads(self._wait_for(self.err, matches, event))
+        found: dict[str, Any] = json.loads(self._wait_for(lambda: _first(self.err, matches), event))
         return found
 
     def send(self, signum: signal.Signals) -> None:
@@ -103,21 +106,21 @@ class Process:
         with self._changed:
             self._changed.notify_all()
 
-    def _wait_for(self, lines: list[str], matches: Callable[[str], bool], wanted: str) -> str:
-        seen = 0
-
+    def _wait_for(self, look: Callable[[], str | None], wanted: str) -> str:
         def found_or_ended() -> bool:
-            nonlocal seen
-            while seen < len(lines) and not matches(lines[seen]):
-                seen += 1
-            return seen < len(lines) or not any(reader.is_alive() for reader in self._readers)
+            return look() is not None or not any(reader.is_alive() for reader in self._readers)
 
         with self._changed:
             self._changed.wait_for(found_or_ended, PATIENCE_S)
-        if seen < len(lines):
-            return lines[seen]
-        said = "\n".join([*self.out, *self.err])
-        raise AssertionError(f"{wanted!r} was never said; the process said:\n{said}")
+            found = look()
+        if found is None:
+            said = "\n".join([*self.out, *self.err])
+            raise AssertionError(f"{wanted!r} was never said; the process said:\n{said}")
+        return found
+
+
+def _first(lines: Sequence[str], matches: Callable[[str], bool]) -> str | None:
+    return next((line for line in lines if matches(line)), None)
 
 
 class Up(Process):
@@ -137,6 +140,15 @@ class Up(Process):
 def address_in(announcement: str) -> str:
     """From "Clepsydra listens on 127.0.0.1:40123, its store is ..." the address."""
     return announcement.partition(" listens on ")[2].partition(",")[0]
+
+
+def eventually(look: Callable[[], T], is_right: Callable[[T], bool]) -> T:
+    """Look again and again until it is right: for what no process announces."""
+    gives_up_at = time.monotonic() + PATIENCE_S
+    while not is_right(seen := look()):
+        if time.monotonic() > gives_up_at:
+            raise AssertionError(f"it never came to be right; in the end it was {seen}")
+    return seen
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -99,7 +99,7 @@ def test_from_add_to_rm(ask: Ask) -> None:
 
     shown = ask("get", "life")
     assert shown.code == 0
-    assert "scheduled" in shown.out
+    assert "SCHEDULED" in shown.out
     assert 'log "life"' in shown.out
 
     assert ask("pause", "life").out == "life is paused\n"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.end_to_end.conftest import StartUp
-from tests.end_to_end.processes import clepsydra
+from tests.end_to_end.processes import clepsydra, eventually
 
 
 def test_the_first_action_fires(start_up: StartUp, tmp_path: Path) -> None:
@@ -35,11 +35,11 @@ def test_up_says_what_to_do_next(start_up: StartUp) -> None:
 
 def test_stopping_leaves_no_lock_held(start_up: StartUp, tmp_path: Path) -> None:
     up = start_up()
-    assert {shard["state"] for shard in _locks(up.store, tmp_path)} == {"held"}
+
+    def states() -> set[str]:
+        locks = clepsydra("locks", "--json", "--store", up.store, folder=tmp_path)
+        return {shard["state"] for shard in locks.json()}
+
+    eventually(states, lambda seen: seen == {"held"})
     assert up.stop() == 0
-    assert {shard["state"] for shard in _locks(up.store, tmp_path)} == {"free"}
-
-
-def _locks(store: str, folder: Path) -> list[dict[str, object]]:
-    shards: list[dict[str, object]] = clepsydra("locks", "--json", "--store", store, folder=folder).json()
-    return shards
+    assert states() == {"free"}

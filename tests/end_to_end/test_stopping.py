@@ -108,11 +108,3 @@ def test_scheduler_and_worker_as_processes_of_their_own(start: Start, command: C
     assert [process.stop() for process in everything] == [0, 0, 0]
     assert command("audit").code == 0
     assert {shard["state"] for shard in command("locks", "--json").json()} == {"free"}
-
-
-def test_lines_for_people_where_they_are_asked_for(start: Start, command: Command) -> None:
-    command("init")
-    worker = start("worker", "--log-format", "text", "--name", "w1")
-    worker.wait_for_err("the worker has started")
-    assert worker.stop() == 0
-    assert all(not line.startswith("{") for line in worker.err)

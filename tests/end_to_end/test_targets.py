@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from tests.end_to_end.conftest import Command, StartUp
 from tests.end_to_end.processes import PATIENCE_S
 
-_HANDLERS = '''
+_HANDLERS = """
 from pydantic import BaseModel
 
 from clepsydra.worker import Context, DoNotRetry, RetryAfter, handler
@@ -33,7 +33,7 @@ async def invoice(order: Order, context: Context) -> None:
 @handler("hopeless")
 def hopeless(payload: bytes) -> None:
     raise DoNotRetry(f"nothing can be done about {payload.decode()}")
-'''
+"""
 
 
 class Received(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
+from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
 from clepsydra.core.moments import SECOND_US, duration
 from clepsydra.scheduler.service import Scheduler
@@ -17,7 +18,6 @@ from clepsydra.store.port import Action, Put, PutResult
 from clepsydra.v1.action_pb2 import LogLine, Schedule, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest, DeleteActionRequest, GetActionRequest
 from tests.simulation import loop as virtual
-
 
 Result = TypeVar("Result")
 
@@ -34,13 +34,14 @@ class Trouble(Enum):
 class LineToStore(MemoryStore):
     """The memory store at the end of a line: it counts what comes, can be held up, and can fail."""
 
-    def __init__(self, clock: virtual.VirtualClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         super().__init__(4, clock)
         self.puts: list[Put] = []
         self.batches: list[list[str]] = []
         self.looks: list[list[str]] = []
         self.troubles: deque[Trouble] = deque()
         self.look_troubles: deque[Trouble] = deque()
+        self.list_troubles: deque[Trouble] = deque()
         # What happens in the store between a scheduler's look and its write.
         self.meanwhile: deque[Callable[[], Awaitable[object]]] = deque()
         self.held_up: asyncio.Event | None = None
@@ -64,6 +65,9 @@ class LineToStore(MemoryStore):
     async def get(self, action_ids: Sequence[str]) -> list[Action | None]:
         self.looks.append(list(action_ids))
         return await _troubled(self.look_troubles, lambda: MemoryStore.get(self, action_ids))
+
+    async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
+        return await _troubled(self.list_troubles, lambda: MemoryStore.list_actions(self, after_id, limit))
 
 
 async def _troubled(troubles: deque[Trouble], call: Callable[[], Awaitable[Result]]) -> Result:
@@ -118,20 +122,29 @@ def a_create(action_id: str = "a", *, spec: Spec | None = None, **fields: Any) -
     return request
 
 
-def story(told: Callable[[Desk], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test on virtual time, with a desk of its own."""
+Story = Callable[[Desk], Coroutine[Any, Any, None]]
 
-    async def begin() -> None:
-        desk = Desk()
-        await told(desk)
-        await desk.scheduler.close()
-        await desk.check_invariant()
 
-    def test() -> None:
-        virtual.run(begin())
+def at_a_desk(**settings: Any) -> Callable[[Story], Callable[[], None]]:
+    """Makes a test of a story: on virtual time, at a desk with these settings."""
 
-    test.__name__, test.__doc__, test.__module__ = told.__name__, told.__doc__, told.__module__
-    return test
+    def tell(told: Story) -> Callable[[], None]:
+        async def begin() -> None:
+            desk = Desk(**settings)
+            await told(desk)
+            await desk.scheduler.close()
+            await desk.check_invariant()
+
+        def test() -> None:
+            virtual.run(begin())
+
+        test.__name__, test.__doc__, test.__module__ = told.__name__, told.__doc__, told.__module__
+        return test
+
+    return tell
+
+
+story = at_a_desk()
 
 
 async def settled() -> None:

@@ -8,7 +8,7 @@ from clepsydra.scheduler.errors import Damaged, EtagMismatch, InvalidArgument, N
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Meta, Status
 from clepsydra.v1.scheduler_pb2 import DeleteActionRequest, ListActionsRequest
-from tests.scheduler.desk import Desk, a_create, story
+from tests.scheduler.desk import Desk, a_create, at_a_desk, story
 
 
 @story
@@ -37,15 +37,13 @@ async def test_a_tombstone_holds_nothing_that_the_user_sent(desk: Desk) -> None:
     assert not Meta.FromString(stored.meta).labels
 
 
-def test_how_long_is_a_setting() -> None:
-    @story
-    async def tell(_desk: Desk) -> None:
-        desk = Desk(deleted_retention_ms=2 * HOUR_US // 1000)
-        await desk.create("a")
-        await desk.delete("a")
-        assert desk.live_row_times("a") == [desk.clock.now_us() + 2 * HOUR_US]
+@at_a_desk(deleted_retention_ms=2 * HOUR_US // 1000)
+async def test_how_long_is_a_setting(desk: Desk) -> None:
+    await desk.create("a")
 
-    tell()
+    await desk.delete("a")
+
+    assert desk.live_row_times("a") == [desk.clock.now_us() + 2 * HOUR_US]
 
 
 @story

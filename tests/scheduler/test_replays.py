@@ -229,14 +229,14 @@ async def test_the_last_few_calls_are_remembered(desk: Desk) -> None:
         await desk.scheduler.update(an_update(f"r-{number}"))
     await desk.create("a", request_id="r-0")
 
-    await desk.scheduler.update(an_update("one too many"))
+    await desk.scheduler.update(an_update("one-too-many"))
 
     with pytest.raises(AlreadyExists):
         await desk.create("a", request_id="r-0")
     remembered = Meta.FromString(desk.store.actions["a"].meta).applied_requests
     assert [applied.request_id for applied in remembered] == [
         *(f"r-{number}" for number in range(1, APPLIED_REQUESTS)),
-        "one too many",
+        "one-too-many",
     ]
 
 

@@ -45,11 +45,13 @@ class Life:
     guid: str
     # Its place among the lives of the action.
     number: int
+    # As they were when it began.
     counters: Counters
     is_deleted: bool
-    is_paused: bool
     in_flight: BegunAttempt | None = None
     is_over: bool = False
+    # Its rows were tampered with on purpose: nothing is promised for it, until it is repaired by a new life.
+    is_damaged: bool = False
 
 
 @dataclass
@@ -83,6 +85,9 @@ class Books:
         if found is None:
             found = self.actions[action_id] = Standing()
         return found
+
+    def life_of(self, attempt_id: str) -> Life:
+        return self.lives[attempt_id.partition("-")[0]]
 
     def ends(self) -> dict[str, int]:
         """How many attempts were begun, and how many ended in which way."""

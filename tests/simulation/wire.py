@@ -39,10 +39,6 @@ T = TypeVar("T")
 Apply = Callable[[], Awaitable[T]]
 
 
-class Severed(Exception):
-    """The run is over: nothing reaches the store any more."""
-
-
 class Line:
     """What stays of a node when its process is started anew: its randomness, and how many calls it has made."""
 
@@ -143,7 +139,7 @@ class Wire:
 
     async def _send(self, method: str, apply: Apply[T]) -> T:
         if self.is_severed:
-            raise Severed
+            raise Unavailable("the run is over")
         self._line.counts[method] += 1
         trouble = None
         if not self._weather.is_fair:

@@ -48,7 +48,9 @@ class Gathering(Generic[Item, Result]):
         self._size_of = size_of
         self._bounds = bounds
         self._clock = clock
+        # At most one item of each name; the others of that name stand behind it, so that they hold up nobody else.
         self._waiting: deque[_Waiting[Item, Result]] = deque()
+        self._behind: dict[object, deque[_Waiting[Item, Result]] | None] = {}
         self._items = 0
         self._bytes = 0
         self._under_way: set[asyncio.Task[None]] = set()
@@ -64,7 +66,7 @@ class Gathering(Generic[Item, Result]):
             return future
         self._items += 1
         self._bytes += size
-        self._waiting.append((item, size, deadline_us, future))
+        self._line_up((item, size, deadline_us, future))
         if not self._woken and len(self._under_way) < self._bounds.in_flight:
             # Not at once: whoever else is ready to run now can still come along.
             self._woken = True
@@ -88,28 +90,41 @@ class Gathering(Generic[Item, Result]):
                 self._under_way.add(task)
                 task.add_done_callback(self._sent)
 
+    def _line_up(self, waiting: _Waiting[Item, Result]) -> None:
+        if self._name_of is not None:
+            name = self._name_of(waiting[0])
+            if name in self._behind:
+                behind = self._behind[name]
+                if behind is None:
+                    behind = self._behind[name] = deque()
+                behind.append(waiting)
+                return
+            self._behind[name] = None
+        self._waiting.append(waiting)
+
     def _next_batch(self) -> list[_Waiting[Item, Result]]:
         batch: list[_Waiting[Item, Result]] = []
-        held_back: list[_Waiting[Item, Result]] = []
-        names: set[object] = set()
+        following: list[_Waiting[Item, Result]] = []
         room = self._bounds.batch_bytes
-        # What is held back is bounded too, so that a thousand changes of one action cost no one else a long search.
-        while self._waiting and room > 0 and max(len(batch), len(held_back)) < self._bounds.batch:
+        while self._waiting and room > 0 and len(batch) < self._bounds.batch:
             waiting = self._waiting.popleft()
             item, size, deadline_us, future = waiting
+            if self._name_of is not None:
+                self._let_next_follow(self._name_of(item), following)
             if future.done() or (deadline_us is not None and self._has_passed(deadline_us, future)):
                 self._let_go([waiting])
-                continue
-            if self._name_of is not None:
-                name = self._name_of(item)
-                if name in names:
-                    held_back.append(waiting)
-                    continue
-                names.add(name)
-            batch.append(waiting)
-            room -= size
-        self._waiting.extendleft(reversed(held_back))
+            else:
+                batch.append(waiting)
+                room -= size
+        self._waiting.extend(following)
         return batch
+
+    def _let_next_follow(self, name: object, following: list[_Waiting[Item, Result]]) -> None:
+        behind = self._behind[name]
+        if behind:
+            following.append(behind.popleft())
+        else:
+            del self._behind[name]
 
     def _has_passed(self, deadline_us: int, future: asyncio.Future[Result | Exception]) -> bool:
         if deadline_us > self._clock.monotonic_us():

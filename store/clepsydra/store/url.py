@@ -4,13 +4,18 @@ A backend is imported when a URL asks for it, so that nobody needs the drivers o
 """
 
 import difflib
+import os
 import re
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clepsydra.core.clock import Clock
-from clepsydra.store.errors import WrongUrl
+from clepsydra.core.ids import Ids
+from clepsydra.store.errors import Unusable, WrongUrl
 from clepsydra.store.port import Store
+
+if TYPE_CHECKING:
+    from clepsydra.store.postgres import PostgresStore
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 
@@ -76,8 +81,42 @@ async def _install_sqlite(url: str, shards: int | None) -> int:
     return SqliteStore.install(sqlite_path(url), shards)
 
 
+async def _open_postgres(url: str, clock: Clock) -> Store:
+    return await _postgres().open(url, clock)
+
+
+async def _install_postgres(url: str, shards: int | None) -> int:
+    return await _postgres().install(url, shards)
+
+
+def _postgres() -> "type[PostgresStore]":
+    try:
+        from clepsydra.store.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        raise Unusable("a store on PostgreSQL needs the driver asyncpg: pip install 'clepsydra[postgres]'") from error
+    return PostgresStore
+
+
+async def _open_ydb(url: str, clock: Clock) -> Store:
+    # The store's time is the server's.
+    del clock
+    from clepsydra.store.ydb import YdbStore
+
+    return await YdbStore.open(url, os.environ, Ids.from_system())
+
+
+async def _install_ydb(url: str, shards: int | None) -> int:
+    from clepsydra.store.ydb import YdbStore
+
+    return await YdbStore.install(url, shards, os.environ, Ids.from_system())
+
+
 _BACKENDS = {
     "sqlite": Backend(_open_sqlite, _install_sqlite),
+    "ydb": Backend(_open_ydb, _install_ydb),
+    "ydbs": Backend(_open_ydb, _install_ydb),
+    "postgresql": Backend(_open_postgres, _install_postgres),
+    "postgres": Backend(_open_postgres, _install_postgres),
 }
 
 

@@ -1,4 +1,7 @@
-"""What a server writes to stderr: lines for people on a terminal, JSON elsewhere. Libraries' lines look the same."""
+"""What a server writes to stderr: lines for people on a terminal, JSON elsewhere.
+
+What handlers and libraries write through Python's own `logging` looks the same.
+"""
 
 import logging
 import sys
@@ -27,7 +30,7 @@ def configure_logs(settings: LogSettings, stream: TextIO | None = None) -> Filte
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )
-    _configure_libraries(rendered, stream, max(level, logging.WARNING))
+    _configure_libraries(rendered, stream, level)
     logger: FilteringBoundLogger = structlog.get_logger()
     return logger
 

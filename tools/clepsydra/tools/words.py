@@ -20,14 +20,14 @@ def visible(text: str) -> str:
 
 
 def state_of(status: Status) -> str:
-    """
+    """The state by its name in the API.
+
     >>> state_of(Status(state=action_pb2.RETRYING)), state_of(Status())
-    ('retrying', 'unreadable')
+    ('RETRYING', 'UNREADABLE')
     """
     if status.state == action_pb2.STATE_UNSPECIFIED:
-        return "unreadable"
-    known = status.state in State.values()
-    return State.Name(status.state).lower() if known else f"state {status.state}"
+        return "UNREADABLE"
+    return State.Name(status.state) if status.state in State.values() else f"STATE {status.state}"
 
 
 def target_of(spec: Spec) -> str:
@@ -90,4 +90,6 @@ def accepted(action: ScheduledAction, now_us: int) -> str:
     status = action.status
     preposition = " for" if status.state in LIVE else ","
     described = when(status, now_us)
-    return f"{action.meta.id} is {state_of(status)}" + ("" if described == "-" else f"{preposition} {described}")
+    return f"{action.meta.id} is {state_of(status).lower()}" + (
+        "" if described == "-" else f"{preposition} {described}"
+    )

@@ -202,10 +202,10 @@ UNION ALL
     ORDER BY q.scheduled_at, q.action_id, q.action_guid
 );
 
--- Rows of incoming_queue are deleted and never changed, and what is stale stays stale: nothing needs to be locked.
+-- Rows of incoming_queue are deleted and never changed, and what is stale stays stale: nothing needs to be locked first.
 -- name: migrate
 WITH
-seen AS MATERIALIZED (
+live AS MATERIALIZED (
     SELECT q.version
     FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
     CROSS JOIN LATERAL (
@@ -215,8 +215,28 @@ seen AS MATERIALIZED (
         LIMIT 1
     ) AS q
 ),
+stale_incoming AS MATERIALIZED (
+    SELECT q.version
+    FROM unnest($5::integer[], $6::bigint[], $7::text[], $8::text[]) AS k (shard_id, at, action_id, guid)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS version
+        FROM clepsydra.incoming_queue
+        WHERE shard_id = k.shard_id AND created_at = k.at AND action_id = k.action_id AND action_guid = k.guid
+        LIMIT 1
+    ) AS q
+),
+stale_processing AS MATERIALIZED (
+    SELECT q.version
+    FROM unnest($9::integer[], $10::bigint[], $11::text[], $12::text[]) AS k (shard_id, at, action_id, guid)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS version
+        FROM clepsydra.processing_queue
+        WHERE shard_id = k.shard_id AND scheduled_at = k.at AND action_id = k.action_id AND action_guid = k.guid
+        LIMIT 1
+    ) AS q
+),
 moved AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING seen AS s
+    DELETE FROM clepsydra.incoming_queue AS q USING live AS s
     WHERE q.ctid = s.version
     RETURNING q.shard_id, q.created_at, q.action_id, q.action_guid, q.scheduled_at
 ),
@@ -227,36 +247,16 @@ entered AS (
         moved_from_incoming_to_processing_queue_by_sync_with_guid,
         moved_from_incoming_to_processing_queue_at
     )
-    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, $5, $6 FROM moved
+    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, $13, $14 FROM moved
     ON CONFLICT DO NOTHING
+),
+dropped_incoming AS (
+    DELETE FROM clepsydra.incoming_queue AS q USING stale_incoming AS s WHERE q.ctid = s.version
+),
+dropped_processing AS (
+    DELETE FROM clepsydra.processing_queue AS q USING stale_processing AS s WHERE q.ctid = s.version
 )
 SELECT count(*) FROM moved;
-
--- name: drop_from_incoming
-WITH seen AS MATERIALIZED (
-    SELECT q.version
-    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.incoming_queue
-        WHERE shard_id = k.shard_id AND created_at = k.at AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS q
-)
-DELETE FROM clepsydra.incoming_queue AS q USING seen AS s WHERE q.ctid = s.version;
-
--- name: drop_from_processing
-WITH seen AS MATERIALIZED (
-    SELECT q.version
-    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.processing_queue
-        WHERE shard_id = k.shard_id AND scheduled_at = k.at AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS q
-)
-DELETE FROM clepsydra.processing_queue AS q USING seen AS s WHERE q.ctid = s.version;
 
 -- An ordinary begin and an extension lock nothing but the row: the action is looked at in the snapshot alone.
 -- What went well is not returned.

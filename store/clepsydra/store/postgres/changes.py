@@ -1,0 +1,137 @@
+"""The writes of actions and rows: a batch becomes arrays, sorted by action id, and what comes back becomes outcomes.
+
+Statements return what did not go well. What they return as lost has changed since their snapshot, and is sent again.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.store.errors import OutcomeUnknown
+from clepsydra.store.port import (
+    Action,
+    Advance,
+    AdvanceOutcome,
+    Mark,
+    Put,
+    PutOutcome,
+    PutResult,
+    Queue,
+    Row,
+)
+from clepsydra.store.postgres.calls import Calls, Patience
+
+_LOST = "lost"
+_DONE = PutResult(PutOutcome.DONE)
+_TOO_LATE = PutResult(PutOutcome.TOO_LATE)
+_NOT_SEEN = (None, None, None)
+
+_ADVANCE_OUTCOMES = {"stale": AdvanceOutcome.STALE, "gone": AdvanceOutcome.GONE}
+
+PUT_COLUMNS = 11
+ADVANCE_COLUMNS = 9
+
+
+async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
+    results = [_DONE] * len(puts)
+    pending = sorted(range(len(puts)), key=lambda n: puts[n].action.action_id)
+    patience, is_of_replay = Patience(), False
+    while pending:
+        columns = columns_of([put_row(puts[n]) for n in pending], PUT_COLUMNS)
+        answer = await calls.change("put", *columns, CALL_RETRY_US, patience=patience)
+        is_of_replay |= answer.is_of_replay
+        lost = []
+        for place, judgement, *current in answer.rows:
+            n = pending[place]
+            if judgement == _LOST:
+                lost.append(n)
+            else:
+                results[n] = put_result(puts[n], judgement, current)
+        pending = await _once_more(lost, patience)
+    if is_of_replay and any(result is not _DONE for result in results):
+        # The first try may have been carried out, and what stands in the way now may have come after it.
+        raise OutcomeUnknown("the connection to the store was lost while it was writing; some of it may be done")
+    return results
+
+
+def put_row(put: Put) -> tuple[object, ...]:
+    action_id, guid, meta, spec, status, scheduled_at_us = put.action
+    seen = put.seen
+    seen_version = _NOT_SEEN if seen is None else (seen.guid, seen.scheduled_at_us, seen.meta)
+    return (action_id, guid, meta, spec, status, scheduled_at_us, put.shard_id, put.created_at_us, *seen_version)
+
+
+def put_result(put: Put, judgement: str, current: Sequence[Any]) -> PutResult:
+    if judgement == "late":
+        return _TOO_LATE
+    guid, meta, spec, status, scheduled_at_us = current
+    if guid is None:
+        return PutResult(PutOutcome.CONFLICT)
+    action = Action(put.action.action_id, guid, meta, spec, status, scheduled_at_us)
+    return PutResult(PutOutcome.CONFLICT, action)
+
+
+async def migrate(calls: Calls, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+    live = [row for row in rows if row.queue is Queue.INCOMING]
+    answer = await calls.change(
+        "migrate",
+        *_keys(live),
+        *_keys(row for row in stale if row.queue is Queue.INCOMING),
+        *_keys(row for row in stale if row.queue is Queue.PROCESSING),
+        *mark,
+    )
+    moved: int = answer.rows[0][0]
+    return moved
+
+
+async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
+    outcomes = [AdvanceOutcome.DONE] * len(advances)
+    pending = sorted(range(len(advances)), key=lambda n: advances[n].row.action_id)
+    patience = Patience()
+    while pending:
+        columns = columns_of([_advance_row(advances[n]) for n in pending], ADVANCE_COLUMNS)
+        answer = await calls.change("advance", *columns, *mark, patience=patience)
+        lost = []
+        for place, judgement in answer.rows:
+            n = pending[place]
+            if judgement == _LOST:
+                lost.append(n)
+            else:
+                outcomes[n] = _ADVANCE_OUTCOMES[judgement]
+        if answer.is_of_replay:
+            # What our first try moved may have been moved on since then.
+            outcomes = [AdvanceOutcome.UNKNOWN if outcome is AdvanceOutcome.GONE else outcome for outcome in outcomes]
+        pending = await _once_more(lost, patience)
+    return outcomes
+
+
+def _advance_row(advance: Advance) -> tuple[object, ...]:
+    row, to_us, seen_scheduled_at_us, status, status_scheduled_at_us = advance
+    return (
+        row.queue is Queue.INCOMING,
+        row.shard_id,
+        row.at_us,
+        row.action_id,
+        row.guid,
+        to_us,
+        seen_scheduled_at_us,
+        status,
+        status_scheduled_at_us,
+    )
+
+
+async def _once_more(lost: list[int], patience: Patience) -> list[int]:
+    """What is to be sent again. Whoever was faster has ended by now, so this ends too, and soon."""
+    if lost and patience.left_s <= 0:
+        raise OutcomeUnknown("the rows changed faster than the store could write them; some of it may be done")
+    return lost
+
+
+def _keys(rows: Iterable[Row]) -> list[list[Any]]:
+    in_order = sorted(rows, key=lambda row: row.action_id)
+    return columns_of([(row.shard_id, row.at_us, row.action_id, row.guid) for row in in_order], 4)
+
+
+def columns_of(rows: Sequence[tuple[object, ...]], count: int) -> list[list[Any]]:
+    """Rows turned into columns: what `unnest` turns back into rows."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]

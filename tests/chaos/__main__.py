@@ -1,0 +1,57 @@
+"""The long form: as many kills and actions as one likes, with progress and a summary.
+
+python -m tests.chaos --kills 300 --actions 100000 --store sqlite
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.chaos.run import Plan, run
+from tests.chaos.stores import ChaosStore, SqliteChaos
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__.splitlines()[0])
+    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument(
+        "--kills", type=int, default=300, help="SIGKILLs, other faults come in proportion [%(default)s]"
+    )
+    parser.add_argument("--actions", type=int, default=100_000, help="actions to have acknowledged [%(default)s]")
+    parser.add_argument("--seed", type=int, help="chooses the faults and the work; without it, any")
+    parser.add_argument("--kills-only", action="store_true", help="no other fault than SIGKILL")
+    parser.add_argument("--schedulers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, help="keep histories, logs and the store here, in a new folder")
+    given = parser.parse_args()
+    seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
+    plan = Plan(seed, given.actions, given.kills, given.kills_only, given.schedulers, given.workers)
+    _tell(f"{plan}")
+    with tempfile.TemporaryDirectory(prefix="clepsydra-chaos-") as temporary:
+        folder = given.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=given.folder is None)
+        store = _store(given.store, folder, disk_can_fill=not given.kills_only)
+        summary = asyncio.run(run(plan, folder, store, _tell))
+        if store.disk is not None:
+            _tell(f"the disk was {store.disk.how}")
+    _tell(str(summary))
+    return 1 if summary.violations else 0
+
+
+def _store(name: str, folder: Path, *, disk_can_fill: bool) -> ChaosStore:
+    if name == "sqlite":
+        return SqliteChaos(folder, disk_can_fill=disk_can_fill)
+    raise NotImplementedError(name)
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""The stores that chaos runs on, each with the faults that are its own."""
+
+from pathlib import Path
+from typing import Protocol
+
+from tests.chaos.disk import Disk, make_disk
+from tests.chaos.proxy import Proxy
+
+
+class ChaosStore(Protocol):
+    """Where the installation is, and what can go wrong there."""
+
+    # Without anything in between: for those who judge.
+    url: str
+    # None: it cannot be full.
+    disk: Disk | None
+    # Between the processes and the database, if there is a network between.
+    wires: list[Proxy]
+    # Whether it is a server, which can crash by itself.
+    can_restart: bool
+
+    async def start(self) -> None: ...
+
+    async def url_for(self, node: str) -> str:
+        """The store as this process reaches it, through a wire of its own."""
+        ...
+
+    async def restart(self) -> None:
+        """Crash it, and start it again."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SqliteChaos:
+    """A file: there is no network to be cut and no server to crash, but the disk can be full."""
+
+    can_restart = False
+
+    def __init__(self, folder: Path, *, disk_can_fill: bool) -> None:
+        self._folder = folder
+        self._disk_can_fill = disk_can_fill
+        self.disk: Disk | None = None
+        self.wires: list[Proxy] = []
+        self.url = ""
+
+    async def start(self) -> None:
+        if self._disk_can_fill:
+            self.disk = make_disk(self._folder / "disk")
+        where = self.disk.folder if self.disk is not None else self._folder
+        self.url = f"sqlite:///{where}/clepsydra.db"
+
+    async def url_for(self, node: str) -> str:
+        del node
+        return self.url
+
+    async def restart(self) -> None:
+        raise NotImplementedError("a file has no server that could crash")
+
+    async def close(self) -> None:
+        if self.disk is not None:
+            self.disk.close()

@@ -1,0 +1,133 @@
+"""What help and documentation say is what the command does: flags, exit codes, examples."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from clepsydra.tools.cli import clepsydra
+from clepsydra.tools.exits import Exit
+from clepsydra.tools.spec_flags import FLAGS
+from tests.end_to_end.conftest import Command
+from tests.end_to_end.processes import SCRIPT, environment
+
+_ROOT = Path(__file__).parents[2]
+_CLI = _ROOT / "docs" / "cli.md"
+_EXAMPLE = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?clepsydra (?P<arguments>[a-z].*)$", re.MULTILINE)
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+_GROUP = click.Context(clepsydra)
+_COMMANDS = clepsydra.list_commands(_GROUP)
+
+
+def _command(name: str) -> click.Command:
+    command = clepsydra.get_command(_GROUP, name)
+    assert command is not None
+    return command
+
+
+def _examples() -> Iterator[tuple[str, str]]:
+    texts = {path.name: path.read_text() for path in [_ROOT / "README.md", *sorted((_ROOT / "docs").glob("*.md"))]}
+    # In the documentation, only what stands in a block is an example.
+    texts = {name: "\n".join(_BLOCK.findall(text)) for name, text in texts.items()}
+    texts |= {f"{name} --help": _command(name).epilog or "" for name in _COMMANDS}
+    texts["--help"] = clepsydra.epilog or ""
+    for source, text in texts.items():
+        for match in _EXAMPLE.finditer(text):
+            yield source, match["arguments"]
+
+
+_EXAMPLES = list(_examples())
+
+
+@pytest.mark.parametrize(("source", "example"), _EXAMPLES, ids=lambda text: text)
+def test_every_example_can_be_typed(source: str, example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.json").write_text("{}")
+    words = shlex.shlex(example, posix=True, punctuation_chars="|>&;()")
+    words.whitespace_split = True
+    name, *arguments = _before_the_pipe(words)
+    context = click.Context(clepsydra, info_name="clepsydra")
+    # Parses, and refuses what it does not know, without doing anything.
+    _command(name).make_context(name, arguments, parent=context)
+
+
+def _before_the_pipe(words: shlex.shlex) -> Iterator[str]:
+    for word in words:
+        if word in {"|", ">", "&", ";", "("}:
+            return
+        yield word
+
+
+def test_every_command_has_examples_of_its_own() -> None:
+    for name in _COMMANDS:
+        shown = [example.split()[0] for source, example in _EXAMPLES if source == f"{name} --help"]
+        assert name in shown, f"clepsydra {name} --help shows no example"
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_command_explains_itself(command: Command, name: str) -> None:
+    explained = command(name, "--help")
+    assert (explained.code, explained.err) == (0, "")
+    assert explained.out.startswith(f"Usage: clepsydra {name} ")
+    flags = [flag for flag in _command(name).params if isinstance(flag, click.Option)]
+    assert all(flag.help for flag in flags)
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_the_documentation_names_every_flag(name: str) -> None:
+    text = _CLI.read_text()
+    section = re.search(rf"^### [^\n]*`clepsydra {name}`.*?(?=^##)", text + "\n##", re.MULTILINE | re.DOTALL)
+    assert section is not None, f"docs/cli.md has no section on clepsydra {name}"
+    everywhere = {"--config", "--set", "--server", "--store", "--log-level", "--log-format"}
+    if name == "update":
+        everywhere |= {flag.name for flag in FLAGS}
+    if name == "config":
+        everywhere |= {"--listen", "--handlers", "--name"}
+    flags = {option for flag in _command(name).params if isinstance(flag, click.Option) for option in flag.opts}
+    missing = {flag for flag in flags - everywhere if f"`{flag}" not in section[0]}
+    assert not missing
+
+
+def test_the_documentation_gives_every_flag_its_field() -> None:
+    rows = dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `([a-z_.]+)` \|", _CLI.read_text(), re.MULTILINE))
+    assert rows == {flag.name: flag.path for flag in FLAGS}
+
+
+def test_the_documentation_lists_every_exit_code() -> None:
+    table = _CLI.read_text().partition("## Exit codes")[2].partition("\n## ")[0]
+    codes = {int(code) for row in re.findall(r"^\| ([0-9, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
+    assert codes == {*map(int, Exit), 130, 143, 141}
+
+
+def test_version_and_help(command: Command) -> None:
+    assert command("--version").out.startswith("clepsydra ")
+    assert command().out == command("--help").out == command("-h").out
+    assert all(f"\n  {name} " in command("--help").out for name in _COMMANDS)
+
+
+def test_help_answers_without_loading_what_it_does_not_need() -> None:
+    heavy = ("aiohttp", "apsw", "asyncio", "google.protobuf", "grpc", "pydantic", "rich", "structlog", "uvloop")
+    program = (
+        "import sys; from clepsydra.tools.cli import run; run(['--help']); "
+        f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [SCRIPT, "config"], cwd=tmp_path, env=environment(), stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -1,0 +1,117 @@
+"""Wrong input of every kind: one sentence that says what to do, and the documented exit code. No server is needed."""
+
+from pathlib import Path
+
+import pytest
+
+from clepsydra.tools.spec_flags import FLAGS
+from tests.end_to_end.conftest import Command
+
+# No scheduler listens there: whatever gets as far as calling one ends with 5.
+_NOBODY = ("--server", "127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("nope", "No such command 'nope'"),
+        ("--nope", "No such option '--nope'"),
+        ("get", "Missing argument 'ID'"),
+        ("get one two", "Got unexpected extra argument (two)"),
+        ("add x", "say what the action does: --http URL, --handler NAME or --log LINE"),
+        ("add x --log a --http b", "--log and --http exclude each other"),
+        ("add x --log a --handler b", "--log and --handler exclude each other"),
+        ("add x --log a --in 5s --at 2027-01-01T00:00:00Z", "--in and --at exclude each other"),
+        ("add x --log a --drift", "--drift has a meaning with --every alone"),
+        ("add x --log a --until 2027-01-01T00:00:00Z", "--until has a meaning with --every alone"),
+        ("add x --log a --max-runs 1", "--max-runs has a meaning with --every alone"),
+        ("add x --log a --method GET", "--method has a meaning with --http alone"),
+        ("add x --log a --header a:b", "--header has a meaning with --http alone"),
+        ("add x --http http://a --payload a", "--payload has a meaning with --handler alone"),
+        ("add x --http http://a --content-type a/b", "--content-type has a meaning with --handler alone"),
+        ("add x --log a --in 5", "'5' is not a duration: write it like 500ms"),
+        ("add x --log a --in 5m5h", "'5m5h' is not a duration"),
+        ("add x --log a --in=-5s", "'-5s' is not a duration"),
+        ("add x --log a --in 9999999d", "'9999999d' is longer than a thousand years"),
+        ("add x --log a --at tomorrow", "'tomorrow' is not a time: write it like 2027-01-01T07:30:00Z"),
+        ("add x --log a --at 2027-01-01T07:30:00", "has no offset: add Z for UTC"),
+        ("add x --log a --label team", "'team' has no name and '=' in it"),
+        ("add x --http http://a --header Host", "'Host' has no name and ':' in it"),
+        ("add x --http http://a --body @missing", "the file 'missing' cannot be read (No such file or directory)"),
+        ("add x --http http://a --body @.", "the file '.' cannot be read (Is a directory)"),
+        ("add x --log a --every 1s --max-runs many", "'many' is not a valid integer"),
+        ("add x --log a --every 1s --max-runs 99999999999999999999", "the API cannot hold this value"),
+        ("add x --log a --max-attempts -1", "-1 is not in the range"),
+        ("add x --log a --max-attempts 4294967296", "the API cannot hold this value"),
+        ("add x --log a --retry-jitter much", "'much' is not a valid float"),
+        ("add x --from-file a", "--from-file brings whole actions: leave ID out"),
+        ("add --log a --from-file a", "--from-file brings whole actions: leave --log out"),
+        ("add --from-file missing.jsonl", "the file 'missing.jsonl' cannot be read: No such file or directory"),
+        ("update x", "say what to change"),
+        ("update x --once --every 1s", "--once and the flags of periodic actions exclude each other"),
+        ("update x --log a --clear spec.log.message", "--clear spec.log.message contradicts the flag that sets it"),
+        ("update x --from-file a --log b", "--from-file brings the whole action: leave --log out"),
+        ("update x --from-file a --once", "--from-file brings the whole action: leave --once out"),
+        ("update x --from-file missing.json", "the file 'missing.json' cannot be read"),
+        ("rm a b --etag x", "--etag belongs to one action: name only one"),
+        ("rm a b --request-id x", "--request-id belongs to one action: name only one"),
+        ("list --limit 0", "0 is not in the range"),
+        ("locks --watch 0", "0.0 is not in the range"),
+        ("locks --watch often", "'often' is not a valid float"),
+        ("audit --limit -1", "-1 is not in the range"),
+        ("init --shards 0", "0 is not in the range"),
+        ("init --shards many", "'many' is not a valid integer"),
+        ("get x --server nowhere", "server ('nowhere') must be host:port"),
+        ("get x --server a:99999", "server ('a:99999') must be host:port"),
+        ("scheduler --listen 7070", "listen ('7070') must be host:port"),
+        ("worker --log-level loud", "log.level should be 'debug', 'info', 'warning' or 'error', not \"loud\""),
+        ("worker --log-format xml", "log.format should be 'auto', 'text' or 'json', not \"xml\""),
+        ("worker --set worker.loops", "'worker.loops' is not KEY=VALUE"),
+        ("worker --set worker.lops=1", "there is no setting 'worker.lops'; did you mean worker.loops?"),
+        ("worker --set worker.loops=many", 'worker.loops should be a valid integer, not "many"'),
+        ("worker --config missing.toml", "the configuration file missing.toml cannot be read"),
+        ("worker --handlers missing_module", 'there is no module "missing_module"'),
+        ("worker --handlers not.a-name", '"not.a-name" is not the name of a module'),
+    ],
+)
+def test_wrong_usage(command: Command, arguments: str, sentence: str) -> None:
+    wrong = command(*arguments.split())
+    assert wrong.code == 2
+    assert wrong.out == ""
+    assert sentence in wrong.err
+    _is_one_sentence(wrong.err)
+
+
+@pytest.mark.parametrize("name", [flag.name for flag in FLAGS if flag.type is not str and flag.constant is None])
+def test_every_flag_that_is_read_refuses_what_it_cannot_read(command: Command, name: str) -> None:
+    wrong = command("add", "x", "--log", "a", name, "@missing")
+    assert wrong.code == 2
+    assert f"Invalid value for '{name}'" in wrong.err
+    _is_one_sentence(wrong.err)
+
+
+def test_a_handlers_module_that_fails(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "broken_handlers.py").write_text("1 / 0\n")
+    (tmp_path / "empty_handlers.py").write_text("")
+    broken = command("worker", "--handlers", "broken_handlers")
+    assert (broken.code, "ZeroDivisionError: division by zero" in broken.err) == (2, True)
+    empty = command("worker", "--handlers", "empty_handlers")
+    assert (empty.code, 'module "empty_handlers" registers no handler' in empty.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["add x --log a", "get x", "list", "update x --log a", "rm x", "pause x", "resume x", "run x", "add --from-file f"],
+)
+def test_no_scheduler(command: Command, tmp_path: Path, arguments: str) -> None:
+    (tmp_path / "f").write_text('{"spec": {"log": {}}}\n')
+    nobody = command(*arguments.split(), *_NOBODY)
+    assert nobody.code == 5
+    assert "no scheduler answers at 127.0.0.1:1: start one with `clepsydra up`" in nobody.err
+    _is_one_sentence(nobody.err)
+
+
+def _is_one_sentence(err: str) -> None:
+    assert err.startswith("clepsydra: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err

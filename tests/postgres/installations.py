@@ -1,0 +1,28 @@
+"""A schema for each test on the server that all of them share."""
+
+import uuid
+
+import asyncpg
+
+from tests.postgres.shared import server_url
+
+
+class Installation:
+    """A place for an installation: a schema with a name that nobody else has, and that is not there yet."""
+
+    def __init__(self, server: str | None = None) -> None:
+        self.schema = f"test_{uuid.uuid4().hex}"
+        self.server = server or server_url()
+        self.url = f"{self.server}{'&' if '?' in self.server else '?'}schema={self.schema}"
+
+    async def connect(self) -> asyncpg.Connection:
+        """A connection as an operator or an application would have one."""
+        return await asyncpg.connect(self.server)
+
+    async def drop(self) -> None:
+        connection = await self.connect()
+        try:
+            await connection.execute("SET client_min_messages = warning")
+            await connection.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+        finally:
+            await connection.close()

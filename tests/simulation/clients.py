@@ -1,0 +1,265 @@
+"""The clients of a run: they call schedulers, repeat what got lost, and hold everybody to what they were told."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from google.protobuf.message import Message
+from google.rpc.code_pb2 import Code
+
+from clepsydra.core.clock import seconds
+from clepsydra.core.moments import duration
+from clepsydra.scheduler import errors
+from clepsydra.scheduler.service import Scheduler
+from clepsydra.v1.action_pb2 import Periodic, PythonHandler, RetryPolicy, Schedule, Spec
+from clepsydra.v1.scheduler_pb2 import (
+    BatchCreateActionsRequest,
+    BatchDeleteActionsRequest,
+    CreateActionRequest,
+    DeleteActionRequest,
+    GetActionRequest,
+    ListActionsRequest,
+    PauseActionRequest,
+    ResumeActionRequest,
+    RunActionRequest,
+    UpdateActionRequest,
+)
+from tests.simulation.faults import FLOODS
+from tests.simulation.handlers import HANDLER, action_id_of
+from tests.simulation.history import History
+from tests.simulation.nodes import SchedulerNode
+from tests.simulation.plan import CallPlan, ClientPlan, SpecPlan
+from tests.simulation.promises import Promises
+from tests.simulation.verdict import Verdict
+from tests.simulation.weather import Weather
+
+_TRIES = 8
+_PATIENCE_S = 3.0
+_PAUSE_S = 0.3
+
+# The scheduler says that this try did nothing, and that another may do better.
+_NOT_NOW = (errors.Overloaded, errors.DeadlinePassed, errors.StoreUnavailable)
+
+
+class Unanswered(Exception):
+    """Nobody can tell whether the call took effect."""
+
+
+class Client:
+    def __init__(
+        self,
+        number: int,
+        plan: ClientPlan,
+        actions: int,
+        nodes: Sequence[SchedulerNode],
+        seed: int,
+        history: History,
+        weather: Weather,
+        verdict: Verdict,
+        promises: Promises,
+    ) -> None:
+        self._name = f"client-{number}"
+        self._plan = plan
+        self._actions = actions
+        self._nodes = nodes
+        self._random = random.Random(f"client {seed} {number}")
+        self._history = history
+        self._weather = weather
+        self._verdict = verdict
+        self._promises = promises
+        self._calls: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        if self._plan.floods:
+            self._weather.mark(FLOODS)
+        for number, call in enumerate(self._plan.calls):
+            await asyncio.sleep(seconds(call.pause_us))
+            self._calls.append(asyncio.ensure_future(self._carry_out(f"{self._name}-{number}", call)))
+            if not self._plan.floods:
+                await self._calls[-1]
+        await asyncio.gather(*self._calls)
+
+    async def _carry_out(self, request_id: str, call: CallPlan) -> None:
+        calls = {"get": self._get, "list": self._list, "batch": self._batch, "unbatch": self._unbatch}
+        carry_out = calls.get(call.kind, self._change)
+        await carry_out(call, request_id if call.has_request_id else "")
+        if call.replayed_after_us is not None and call.has_request_id:
+            await asyncio.sleep(seconds(call.replayed_after_us))
+            if call.kind not in ("get", "list"):
+                self._weather.mark("a request was replayed and recognised")
+            await carry_out(call, request_id)
+
+    async def _change(self, call: CallPlan, request_id: str) -> None:
+        action_id = action_id_of(call.action)
+        window = self._promises.window(action_id)
+        request = _request(call, request_id)
+        answer = await self._until_told(call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request))
+        if answer is None:
+            return
+        if call.kind == "delete":
+            self._promises.deleted(window, request_id)
+        else:
+            self._promises.changed(call.kind, window, answer)
+
+    async def _get(self, call: CallPlan, request_id: str) -> None:
+        window = self._promises.window(action_id_of(call.action))
+        request = GetActionRequest(id=window.action_id)
+        try:
+            answer = await self._ask(lambda scheduler: scheduler.get(request))
+        except errors.NotFound:
+            self._promises.read(window, None)
+        except (Unanswered, errors.StoreUnavailable):
+            return
+        else:
+            self._promises.read(window, answer.meta.guid)
+
+    async def _list(self, call: CallPlan, request_id: str) -> None:
+        windows = [self._promises.window(action_id_of(number)) for number in range(self._actions)]
+        listed: dict[str, str] = {}
+        token = ""
+        while True:
+            request = ListActionsRequest(page_size=2, page_token=token)
+            try:
+                page = await self._ask(lambda scheduler, request=request: scheduler.list_actions(request))
+            except (Unanswered, errors.StoreUnavailable):
+                return
+            for action in page.actions:
+                if action.meta.id in listed:
+                    self._verdict.violated("a listing shows each action once", action.meta.id)
+                listed[action.meta.id] = action.meta.guid
+            token = page.next_page_token
+            if not token:
+                break
+        self._promises.listed(windows, listed)
+
+    async def _batch(self, call: CallPlan, request_id: str) -> None:
+        numbers = sorted({call.action, (call.action + 1) % self._actions})
+        calls = [call._replace(kind="create", action=number) for number in numbers]
+        ids = [f"{request_id}-{number}" if request_id else "" for number in numbers]
+        windows = [self._promises.window(action_id_of(number)) for number in numbers]
+        request = BatchCreateActionsRequest(
+            requests=[_request(each, each_id) for each, each_id in zip(calls, ids, strict=True)]
+        )
+        answer = await self._until_told("batch", request_id, lambda scheduler: scheduler.batch_create(request))
+        for window, result in zip(windows, answer.results if answer is not None else (), strict=False):
+            if result.HasField("action"):
+                self._promises.changed("create", window, result.action)
+            else:
+                self._check_code(result.error.code)
+
+    async def _unbatch(self, call: CallPlan, request_id: str) -> None:
+        numbers = sorted({call.action, (call.action + 1) % self._actions})
+        ids = [f"{request_id}-{number}" if request_id else "" for number in numbers]
+        windows = [self._promises.window(action_id_of(number)) for number in numbers]
+        request = BatchDeleteActionsRequest(
+            requests=[
+                DeleteActionRequest(id=window.action_id, request_id=each_id)
+                for window, each_id in zip(windows, ids, strict=True)
+            ]
+        )
+        answer = await self._until_told("unbatch", request_id, lambda scheduler: scheduler.batch_delete(request))
+        for window, each_id, result in zip(windows, ids, answer.results if answer is not None else (), strict=False):
+            if result.HasField("deleted"):
+                self._promises.deleted(window, each_id)
+            else:
+                self._check_code(result.error.code)
+
+    def _check_code(self, code: int) -> None:
+        if code in (Code.UNKNOWN, Code.INTERNAL, Code.OK):
+            self._verdict.violated("errors are documented ones", Code.Name(code))
+
+    async def _until_told(self, kind: str, request_id: str, call: Callable[[Scheduler], Awaitable[Any]]) -> Any:
+        """Repeat a call until its outcome is known. None: it was refused, or nobody could tell."""
+        unknown = False
+        for _ in range(_TRIES):
+            try:
+                answer = await self._ask(call)
+            except Unanswered:
+                unknown = True
+            except _NOT_NOW:
+                pass
+            except errors.SchedulerError as error:
+                self._history.note(self._name, kind, request_id, "refused", type(error).__name__)
+                if not unknown and request_id:
+                    self._promises.refused(request_id)
+                return None
+            else:
+                self._history.note(self._name, kind, request_id, "acknowledged")
+                return answer
+            await asyncio.sleep(_PAUSE_S)
+        self._weather.mark("a client did not learn the outcome")
+        return None
+
+    async def _ask(self, call: Callable[[Scheduler], Awaitable[Any]]) -> Any:
+        """One try, at any scheduler that listens."""
+        serving = self._random.choice(self._nodes).serve(call)
+        if serving is None:
+            raise errors.StoreUnavailable("nobody listens")
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                result = await serving
+        except TimeoutError as error:
+            raise Unanswered from error
+        if isinstance(result, errors.OutcomeUnknown | ConnectionError):
+            raise Unanswered
+        if isinstance(result, errors.SchedulerError):
+            raise result
+        if isinstance(result, Exception):
+            self._verdict.violated("errors are documented ones", repr(result))
+            raise Unanswered
+        return result
+
+
+def _request(call: CallPlan, request_id: str) -> Any:
+    action_id = action_id_of(call.action)
+    if call.kind in _BY_ID:
+        return _BY_ID[call.kind](id=action_id, request_id=request_id)
+    request: CreateActionRequest | UpdateActionRequest
+    if call.kind == "create":
+        request = CreateActionRequest(request_id=request_id)
+    else:
+        request = UpdateActionRequest(request_id=request_id, allow_missing=call.action % 2 == 0)
+    request.action.meta.id = action_id
+    request.action.spec.CopyFrom(_spec(call.spec))
+    if isinstance(request, UpdateActionRequest) and call.kind == "label":
+        request.update_mask.paths.append("meta.labels")
+        request.action.meta.labels["changed"] = request_id
+    return request
+
+
+_BY_ID: dict[str, Callable[..., Message]] = {
+    "delete": DeleteActionRequest,
+    "pause": PauseActionRequest,
+    "resume": ResumeActionRequest,
+    "run": RunActionRequest,
+}
+
+_METHODS: dict[str, Callable[[Scheduler, Any], Awaitable[Any]]] = {
+    "create": Scheduler.create,
+    "update": Scheduler.update,
+    "label": Scheduler.update,
+    "delete": Scheduler.delete,
+    "pause": Scheduler.pause,
+    "resume": Scheduler.resume,
+    "run": Scheduler.run,
+}
+
+
+def _spec(plan: SpecPlan) -> Spec:
+    spec = Spec(
+        schedule=Schedule(delay=duration(plan.delay_us)),
+        retry=RetryPolicy(first_delay=duration(plan.retry_us), multiplier=1.0, max_attempts=plan.max_attempts),
+        attempt_timeout=duration(plan.timeout_us),
+        interruption_limit=plan.interruption_limit,
+        handler=PythonHandler(name=HANDLER),
+    )
+    spec.retention.after_success.CopyFrom(duration(plan.kept_after_success_us))
+    spec.retention.after_failure.CopyFrom(duration(plan.kept_after_failure_us))
+    if plan.start_deadline_us:
+        spec.start_deadline.CopyFrom(duration(max(1000, plan.start_deadline_us)))
+    if plan.interval_us:
+        mode = Periodic.DRIFT if plan.drift else Periodic.FIXED_RATE
+        periodic = Periodic(interval=duration(plan.interval_us), mode=mode, max_runs=plan.max_runs)
+        spec.schedule.periodic.CopyFrom(periodic)
+    return spec

@@ -1,0 +1,211 @@
+"""Judges a run by the promises, at every committed call and at every start of a handler, by the true time.
+
+It keeps books of its own about what was committed, and asks the code under test for nothing but the meaning of stored
+bytes. The first violation ends the run.
+"""
+
+from collections.abc import Sequence
+
+from clepsydra.core.moments import us_of
+from clepsydra.core.transitions import KEPT, LIVE
+from clepsydra.store.memory import MemoryStore
+from clepsydra.store.port import Acquired, Action, Advance, AdvanceOutcome, Put, PutOutcome, PutResult, Row
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Counters, Meta, Spec, Status
+from clepsydra.worker.context import Context
+from tests.simulation.attempts import AttemptRules
+from tests.simulation.history import History
+from tests.simulation.ledger import Books, Doing, End, Life
+from tests.simulation.verdict import Verdict
+from tests.simulation.weather import Weather
+
+# As many requests an action remembers; a replay that comes after more of them is a call like any other.
+_REMEMBERED = 8
+
+
+class Oracle:
+    def __init__(
+        self, memory: MemoryStore, history: History, weather: Weather, verdict: Verdict, rules: AttemptRules
+    ) -> None:
+        self._memory = memory
+        self._history = history
+        self._weather = weather
+        self._verdict = verdict
+        self._rules = rules
+        self.books: Books = rules.books
+
+    def violated(self, promise: str, what: str) -> None:
+        self._verdict.violated(promise, what)
+
+    # What the store commits.
+
+    def saw_put(self, process: str, put: Put, before: Action | None, result: PutResult) -> None:
+        action = put.action
+        self._history.note(process, "put", action.action_id, action.guid, action.scheduled_at_us, result.outcome.value)
+        if result.outcome is PutOutcome.TOO_LATE:
+            self._weather.mark("a put came too late")
+        elif result.outcome is PutOutcome.CONFLICT:
+            self._weather.mark("a put found a conflict")
+        elif put.shard_id is None:
+            if before is not None and before.meta != action.meta:
+                self._saw_request(put, before, self.books.standing(action.action_id).life)
+        elif before is not None and before.guid == action.guid:
+            self._weather.mark("a put recognised its own guid")
+        else:
+            self._saw_new_life(put, before)
+
+    def _saw_new_life(self, put: Put, before: Action | None) -> None:
+        action, seen = put.action, put.seen
+        if action.guid in self.books.lives:
+            self.violated("a guid is never current twice", f"{action.action_id} became {action.guid} again")
+        if (before and before[:3] + before[5:]) != (seen and seen[:3] + seen[5:]):
+            self.violated("a put compares what it has seen", f"{put} overwrote {before}")
+        standing = self.books.standing(action.action_id)
+        if standing.life is not None:
+            self._rules.close(standing.life, End.SUPERSEDED)
+        status = Status.FromString(action.status)
+        if us_of(status.scheduled_time) != action.scheduled_at_us:
+            self.violated("the columns repeat the status", f"{action.action_id} is planned for another time")
+        number = len(standing.lives) + 1
+        deleted = status.state == action_pb2.DELETED
+        life = Life(action.action_id, action.guid, number, status.counters, deleted)
+        standing.lives.append(life)
+        standing.visible.append(None if deleted else action.guid)
+        self.books.lives[action.guid] = life
+        self._saw_request(put, before, life)
+
+    def _saw_request(self, put: Put, before: Action | None, life: Life | None) -> None:
+        """A request takes effect once, and not at all if its caller was told so."""
+        assert life is not None, "a put that was carried out belongs to a life"
+        applied = Meta.FromString(put.action.meta).applied_requests
+        earlier = Meta.FromString(before.meta).applied_requests if before is not None else []
+        if not applied or any(request == applied[-1] for request in earlier):
+            return
+        request_id = applied[-1].request_id
+        standing = self.books.standing(put.action.action_id)
+        if before is None:
+            standing.requests.clear()
+        if request_id in standing.requests[-_REMEMBERED:]:
+            self.violated("a request takes effect at most once", f"{request_id} took effect again")
+        if request_id in self.books.refused:
+            self.violated("what was refused is not done", f"{request_id} took effect after it was refused")
+        standing.requests.append(request_id)
+        self.books.committed.setdefault(request_id, []).append(life)
+
+    def saw_migrate(self, process: str, rows: Sequence[Row], stale: Sequence[Row], moved: int) -> None:
+        self._history.note(process, "migrate", moved, [_told(row) for row in rows], [_told(row) for row in stale])
+
+    def saw_acquire(self, process: str, acquired: Acquired | None, held: set[int]) -> None:
+        if acquired is not None:
+            self._history.note(process, "acquire", acquired.lock.shard_id)
+            if acquired.lock.shard_id in held:
+                self._weather.mark("a shard lock was taken over")
+
+    def saw_advance(
+        self, process: str, advance: Advance, was_there: bool, before: Action | None, outcome: AdvanceOutcome
+    ) -> None:
+        row = advance.row
+        self._history.note(process, "advance", _told(row), advance.to_us, outcome.value)
+        if outcome is AdvanceOutcome.DONE and was_there and before is not None:
+            self._saw_done(process, advance, before)
+        elif outcome is AdvanceOutcome.DONE:
+            self._weather.mark("an advance recognised its own mark")
+        elif outcome is AdvanceOutcome.STALE:
+            self._weather.mark("an advance deleted a stale row")
+        elif advance.seen_scheduled_at_us is None:
+            self._weather.mark("a begin found its row gone")
+        else:
+            self._weather.mark("a finish found its row gone")
+
+    def _saw_done(self, process: str, advance: Advance, before: Action) -> None:
+        life = self.books.lives.get(before.guid)
+        if life is None or life.is_over or before.guid != advance.row.guid:
+            self.violated("only a current life is advanced", f"{_told(advance.row)} moved {before.action_id}")
+            return
+        if life.is_damaged:
+            life.is_over = advance.to_us is None
+            return
+        spec, old = Spec.FromString(before.spec), Status.FromString(before.status)
+        if advance.to_us is None:
+            self._rules.removed(process, life, advance.row, spec, old)
+            self.books.standing(life.action_id).visible.append(None)
+        elif advance.status is None:
+            self._rules.moved(process, life, advance, old)
+        else:
+            new = Status.FromString(advance.status)
+            self._check_version(advance, before, new)
+            self._rules.written(process, life, advance, spec, old, new)
+
+    def _check_version(self, advance: Advance, before: Action, new: Status) -> None:
+        planned_us = advance.status_scheduled_at_us
+        if planned_us is None or planned_us <= before.scheduled_at_us or planned_us != us_of(new.scheduled_time):
+            self.violated("every write of a status raises status_scheduled_at", f"{_told(advance.row)} {planned_us}")
+        if advance.to_us == advance.row.at_us:
+            self.violated("a row never moves to its own time", str(_told(advance.row)))
+
+    def check_rows(self) -> None:
+        """In every committed state, each action has exactly one row with its current guid."""
+        actions = self._memory.actions
+        live = dict.fromkeys(actions, 0)
+        for _, _, _, action_id, guid in self._memory.rows:
+            action = actions.get(action_id)
+            if action is not None and action.guid == guid:
+                live[action_id] += 1
+        for action_id, rows in live.items():
+            if rows != 1 and not self.books.lives[actions[action_id].guid].is_damaged:
+                self.violated("each action has exactly one live row", f"{action_id} has {rows}")
+
+    # What the handlers see.
+
+    def saw_start(self, process: str, context: Context) -> None:
+        self._history.note(process, "start", context.action_id, context.attempt_number)
+        self._rules.started(process, context)
+
+    def saw_end(self, process: str, context: Context, doing: Doing) -> None:
+        self._history.note(process, "end", context.action_id, context.attempt_number, doing.value)
+        attempt = self.books.attempts.get(context.attempt_id)
+        if attempt is not None:
+            attempt.doing = doing
+
+    # At the end of a run.
+
+    def owed(self, now_us: int) -> list[str]:
+        """What still has to happen: actions that have not ended, though they do not go on for ever, and old rows."""
+        owed = []
+        for action_id, action in self._memory.actions.items():
+            status, spec = Status.FromString(action.status), Spec.FromString(action.spec)
+            endless = spec.schedule.HasField("periodic") and not spec.schedule.periodic.max_runs
+            if status.state in LIVE and not (endless and action.scheduled_at_us > now_us):
+                owed.append(f"{action_id} is {action_pb2.State.Name(status.state)}")
+            if status.state in KEPT and action.scheduled_at_us <= now_us:
+                owed.append(f"{action_id} is to be purged")
+        for _, _, _, action_id, guid in self._memory.rows:
+            current = self._memory.actions.get(action_id)
+            if current is None or current.guid != guid:
+                owed.append(f"{action_id} has an old row of {guid[:6]}")
+        return owed
+
+    def check_books(self) -> None:
+        """Every attempt that began has ended as exactly one thing or is in flight, and the counters say the same."""
+        for attempt in self.books.attempts.values():
+            life = self.books.life_of(attempt.attempt_id)
+            if attempt.end is None and life.in_flight is not attempt:
+                self.violated("every begun attempt ends as exactly one thing", f"{attempt} has no end")
+        for action in self._memory.actions.values():
+            self._check_counters(self.books.lives[action.guid], Status.FromString(action.status).counters)
+
+    def _check_counters(self, life: Life, counters: Counters) -> None:
+        ends = [attempt.end for attempt in self.books.attempts.values() if attempt.attempt_id.startswith(life.guid)]
+        first = life.counters
+        counted = {
+            End.SUCCEEDED: counters.succeeded_attempts - first.succeeded_attempts,
+            End.FAILED: counters.failed_attempts - first.failed_attempts,
+            End.INTERRUPTED: counters.interrupted_attempts - first.interrupted_attempts,
+        }
+        for end, count in counted.items():
+            if ends.count(end) != count and not life.is_damaged:
+                self.violated("counters add up", f"{life.action_id}: {count} {end.value}, not {ends.count(end)}")
+
+
+def _told(row: Row) -> tuple[str, int, int, str, str]:
+    return (row.queue.name[:3], row.shard_id, row.at_us, row.action_id, row.guid)
