@@ -6,12 +6,15 @@ python -m tests.chaos --kills 300 --actions 100000 --store sqlite
 import argparse
 import asyncio
 import random
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
-from tests.chaos.run import Plan, run
+from tests.chaos.run import Plan, Summary, run
 from tests.chaos.stores import ChaosStore, SqliteChaos
 
 
@@ -35,11 +38,18 @@ def main() -> int:
         folder = given.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=given.folder is None)
         store = _store(given.store, folder, disk_can_fill=not given.kills_only)
-        summary = asyncio.run(run(plan, folder, store, _tell))
+        summary = asyncio.run(_until_told(run(plan, folder, store, _tell)))
         if store.disk is not None:
             _tell(f"the disk was {store.disk.how}")
     _tell(str(summary))
     return 1 if summary.violations else 0
+
+
+async def _until_told(running: Coroutine[Any, Any, Summary]) -> Summary:
+    """SIGTERM ends it as Ctrl-C does: processes are ended and what was mounted is let go."""
+    task = asyncio.ensure_future(running)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
 
 
 def _store(name: str, folder: Path, *, disk_can_fill: bool) -> ChaosStore:

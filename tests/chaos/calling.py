@@ -74,7 +74,7 @@ class Caller:
 
     async def close(self) -> None:
         for channel in self._channels:
-            await channel.close()
+            await channel.close(None)
 
     async def call(self, method: str, request: Any) -> tuple[Answer, int]:
         """What became of a call in the end, and how many tries it took."""

@@ -172,8 +172,12 @@ def main() -> None:
     parser.add_argument("--quota", type=int, required=True, help="actions to have acknowledged")
     parser.add_argument("--seed", type=int, required=True)
     given = parser.parse_args()
-    client = Client(given.name, given.servers.split(","), given.folder, given.quota, given.seed)
-    asyncio.run(client.run())
+    asyncio.run(_run(given))
+
+
+async def _run(given: argparse.Namespace) -> None:
+    # A channel belongs to the event loop in which it is made.
+    await Client(given.name, given.servers.split(","), given.folder, given.quota, given.seed).run()
 
 
 if __name__ == "__main__":

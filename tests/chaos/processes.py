@@ -85,7 +85,8 @@ class Node:
         return await self.ended()
 
     async def ended(self) -> int:
-        while (code := self.exit_code) is None:
+        # The end of a process is no event of this loop.
+        while (code := self.exit_code) is None:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         return code
 

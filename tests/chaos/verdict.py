@@ -28,6 +28,7 @@ What the rules cannot see is seen elsewhere: `clepsydra audit` after each kill, 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from tests.chaos.history import Call, Kind, Outcome
@@ -185,7 +186,7 @@ def counters_add_up(story: Story) -> Iterator[str]:
 
 def changes_take_effect(story: Story) -> Iterator[str]:
     acknowledged = story.acknowledged
-    for before, change in zip(acknowledged, acknowledged[1:], strict=False):
+    for before, change in pairwise(acknowledged):
         if before.kind is Kind.DELETE:
             continue
         late = [line for line in story.lines_of(before.guid, Event.STARTED) if line.at_us > change.ended_us]

@@ -55,32 +55,34 @@ class Workload:
     def spec(self, now_us: int) -> tuple[Spec, int, int]:
         """What to do and when, with the time and the number of runs that this asks for."""
         chance = self._chance
-        due_us = now_us + int(chance.choice((0, 0.5, 3, 6)) * chance.random() * SECOND_US)
+        due_us = now_us + int(chance.choice((0, 0.5, 2, 5)) * chance.random() * SECOND_US)
         schedule = Schedule(start_time=timestamp(due_us))
         runs = 1
         if chance.random() < 0.08:
             runs = chance.randint(2, 5)
             mode = chance.choice((Periodic.FIXED_RATE, Periodic.DRIFT))
-            interval_us = chance.randint(200, 1500) * MILLISECOND_US
+            interval_us = chance.randint(200, 1_000) * MILLISECOND_US
             schedule.periodic.CopyFrom(Periodic(interval=duration(interval_us), mode=mode, max_runs=runs))
         spec = Spec(
             schedule=schedule,
             retry=_RETRY,
             attempt_timeout=duration(ATTEMPT_TIMEOUT_US),
             interruption_limit=0,
-            handler=self._handler(),
+            handler=self._handler(is_once=runs == 1),
         )
         return spec, due_us, runs
 
-    def _handler(self) -> PythonHandler:
+    def _handler(self, *, is_once: bool) -> PythonHandler:
         chance = self._chance
         work = Work(timeout_us=ATTEMPT_TIMEOUT_US)
-        if chance.random() < 0.1:
+        kind = chance.random()
+        if kind < 0.1:
             work.failures = chance.randint(1, 3)
-        slowness = chance.random()
-        if slowness < 0.15:
-            # A few outlast their lease.
-            work.takes_ms = chance.randint(2_000, 6_000) if slowness < 0.02 else chance.randint(10, 500)
+        elif kind < 0.13 and is_once:
+            # These outlast their lease.
+            work.takes_ms = chance.randint(2_000, 6_000)
+        elif kind < 0.25:
+            work.takes_ms = chance.randint(10, 500)
         return work_for("linger" if work.takes_ms else "record", work)
 
 

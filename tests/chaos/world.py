@@ -1,4 +1,4 @@
-"""An installation of real processes: schedulers behind wires, workers and clients on one store, and who watches them."""
+"""An installation of real processes: schedulers behind wires, workers and clients on one store, watched over."""
 
 import asyncio
 import json
@@ -30,6 +30,8 @@ LOCK_LIFE_S = SETTINGS["worker.lock_life_ms"] / 1000
 
 _WATCH_S = 0.05
 _DEFECT = "defect of"
+# More of them tell no more.
+_TROUBLES_MAX = 20
 _AUDIT_TRIES = 40
 _AUDIT_PAUSE_S = 0.5
 
@@ -37,7 +39,7 @@ _AUDIT_PAUSE_S = 0.5
 class Clients(NamedTuple):
     """How many client processes there are, and what they shall do."""
 
-    count: int
+    number: int
     quota_each: int
     seed: int
 
@@ -157,7 +159,7 @@ class World:
             return
         servers = ",".join(wire.address for wire in self.wires)
         common = ["--servers", servers, "--folder", str(self.folder), "--quota", str(self._clients.quota_each)]
-        for name in _names("client", self._clients.count):
+        for name in _names("client", self._clients.number):
             arguments = python_module("tests.chaos.client", "--name", name, "--seed", str(self._clients.seed), *common)
             self.clients.append(Node(name, arguments, self.folder, {}))
 
@@ -194,6 +196,7 @@ class World:
             self.events["servers that found no store"] += 1
         else:
             self.troubles.append(f"{node.name} ended by itself with {node.exit_code}:\n{node.tail()}")
+            assert len(self.troubles) < _TROUBLES_MAX, "\n".join(self.troubles)
         node.start()
 
     def defects(self) -> list[str]:

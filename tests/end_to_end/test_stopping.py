@@ -1,6 +1,7 @@
 """How servers end: the first signal finishes what runs, a second one ends at once, and a failure is one sentence."""
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
 
@@ -9,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.end_to_end.conftest import Command, Start, StartUp
-from tests.end_to_end.processes import PATIENCE_S, Up, address_in
+from tests.end_to_end.processes import PATIENCE_S, Up, address_in, eventually
 
 
 class SlowTarget:
@@ -104,6 +105,12 @@ def test_scheduler_and_worker_as_processes_of_their_own(start: Start, command: C
 
     for n in range(6):
         command("add", f"a{n}", "--log", "ran", "--server", address)
+
+    def states() -> list[str]:
+        listed = command("list", "--json", "--server", address).out.splitlines()
+        return [json.loads(line)["status"]["state"] for line in listed]
+
+    eventually(states, lambda seen: seen == ["SUCCEEDED"] * 6)
     everything = [*workers, scheduler]
     assert [process.stop() for process in everything] == [0, 0, 0]
     assert command("audit").code == 0

@@ -13,7 +13,11 @@ class Installation:
     def __init__(self, server: str | None = None) -> None:
         self.schema = f"test_{uuid.uuid4().hex}"
         self.server = server or server_url()
-        self.url = f"{self.server}{'&' if '?' in self.server else '?'}schema={self.schema}"
+        self.url = self.through(self.server)
+
+    def through(self, server: str) -> str:
+        """The URL of the installation, if this leads to its server."""
+        return f"{server}{'&' if '?' in server else '?'}schema={self.schema}"
 
     async def connect(self) -> asyncpg.Connection:
         """A connection as an operator or an application would have one."""

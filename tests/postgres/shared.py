@@ -67,7 +67,8 @@ def _start_keeper(folder: Path) -> str:
 
 def _keep(folder: Path) -> None:
     with running() as server:
-        print(server.url, flush=True)
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
         _locked(folder / "users", fcntl.LOCK_EX).close()
     for file in folder.iterdir():
         file.unlink()

@@ -83,26 +83,26 @@ class Client:
     async def _carry_out(self, request_id: str, call: CallPlan) -> None:
         calls = {"get": self._get, "list": self._list, "batch": self._batch, "unbatch": self._unbatch}
         carry_out = calls.get(call.kind, self._change)
-        await carry_out(call, request_id if call.has_request_id else "")
-        if call.replayed_after_us is not None and call.has_request_id:
+        was_told = await carry_out(call, request_id if call.has_request_id else "")
+        if was_told and call.replayed_after_us is not None and call.has_request_id:
             await asyncio.sleep(seconds(call.replayed_after_us))
-            if call.kind not in ("get", "list"):
-                self._weather.mark("a request was replayed and recognised")
+            self._weather.mark("a request was replayed")
             await carry_out(call, request_id)
 
-    async def _change(self, call: CallPlan, request_id: str) -> None:
+    async def _change(self, call: CallPlan, request_id: str) -> bool:
         action_id = action_id_of(call.action)
         window = self._promises.window(action_id)
         request = _request(call, request_id)
-        answer = await self._until_told(call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request))
+        answer = await self._until_told(call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request, _PATIENCE_S))
         if answer is None:
-            return
+            return False
         if call.kind == "delete":
             self._promises.deleted(window, request_id)
         else:
             self._promises.changed(call.kind, window, answer)
+        return True
 
-    async def _get(self, call: CallPlan, request_id: str) -> None:
+    async def _get(self, call: CallPlan, request_id: str) -> bool:
         window = self._promises.window(action_id_of(call.action))
         request = GetActionRequest(id=window.action_id)
         try:
@@ -110,11 +110,12 @@ class Client:
         except errors.NotFound:
             self._promises.read(window, None)
         except (Unanswered, errors.StoreUnavailable):
-            return
+            return False
         else:
             self._promises.read(window, answer.meta.guid)
+        return False
 
-    async def _list(self, call: CallPlan, request_id: str) -> None:
+    async def _list(self, call: CallPlan, request_id: str) -> bool:
         windows = [self._promises.window(action_id_of(number)) for number in range(self._actions)]
         listed: dict[str, str] = {}
         token = ""
@@ -123,7 +124,7 @@ class Client:
             try:
                 page = await self._ask(lambda scheduler, request=request: scheduler.list_actions(request))
             except (Unanswered, errors.StoreUnavailable):
-                return
+                return False
             for action in page.actions:
                 if action.meta.id in listed:
                     self._verdict.violated("a listing shows each action once", action.meta.id)
@@ -132,8 +133,9 @@ class Client:
             if not token:
                 break
         self._promises.listed(windows, listed)
+        return False
 
-    async def _batch(self, call: CallPlan, request_id: str) -> None:
+    async def _batch(self, call: CallPlan, request_id: str) -> bool:
         numbers = sorted({call.action, (call.action + 1) % self._actions})
         calls = [call._replace(kind="create", action=number) for number in numbers]
         ids = [f"{request_id}-{number}" if request_id else "" for number in numbers]
@@ -147,8 +149,9 @@ class Client:
                 self._promises.changed("create", window, result.action)
             else:
                 self._check_code(result.error.code)
+        return answer is not None
 
-    async def _unbatch(self, call: CallPlan, request_id: str) -> None:
+    async def _unbatch(self, call: CallPlan, request_id: str) -> bool:
         numbers = sorted({call.action, (call.action + 1) % self._actions})
         ids = [f"{request_id}-{number}" if request_id else "" for number in numbers]
         windows = [self._promises.window(action_id_of(number)) for number in numbers]
@@ -164,6 +167,7 @@ class Client:
                 self._promises.deleted(window, each_id)
             else:
                 self._check_code(result.error.code)
+        return answer is not None
 
     def _check_code(self, code: int) -> None:
         if code in (Code.UNKNOWN, Code.INTERNAL, Code.OK):
@@ -198,8 +202,10 @@ class Client:
             raise errors.StoreUnavailable("nobody listens")
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                result = await serving
+                result = await serving.answer
         except TimeoutError as error:
+            # gRPC tells the server that nobody waits any more.
+            serving.task.cancel()
             raise Unanswered from error
         if isinstance(result, errors.OutcomeUnknown | ConnectionError):
             raise Unanswered
@@ -235,7 +241,7 @@ _BY_ID: dict[str, Callable[..., Message]] = {
     "run": RunActionRequest,
 }
 
-_METHODS: dict[str, Callable[[Scheduler, Any], Awaitable[Any]]] = {
+_METHODS: dict[str, Callable[[Scheduler, Any, float | None], Awaitable[Any]]] = {
     "create": Scheduler.create,
     "update": Scheduler.update,
     "label": Scheduler.update,

@@ -127,7 +127,7 @@ SIGHTS: tuple[str, ...] = (
     "a put found a conflict",
     "a put came too late",
     "a put recognised its own guid",
-    "a request was replayed and recognised",
+    "a request was replayed",
     "a shard lock was taken over",
     "a client did not learn the outcome",
     "a worker was stopped by a failing store",

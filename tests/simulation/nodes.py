@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -157,6 +157,13 @@ class WorkerNode(Node):
             self.worker.stop()
 
 
+class Serving(NamedTuple):
+    """A call that a scheduler carries out."""
+
+    answer: "asyncio.Future[Any]"
+    task: "asyncio.Task[Any]"
+
+
 class SchedulerNode(Node):
     def __init__(self, number: int, plan: Plan, surroundings: Surroundings) -> None:
         super().__init__(f"scheduler-{number}", plan.workers + number, plan, surroundings)
@@ -178,7 +185,7 @@ class SchedulerNode(Node):
     def _forget(self) -> None:
         self.scheduler = None
 
-    def serve(self, call: Callable[[Scheduler], Any]) -> "asyncio.Future[Any] | None":
+    def serve(self, call: Callable[[Scheduler], Any]) -> "Serving | None":
         """Carry out a call in this process. None: nobody listens. A call ends with the process that serves it."""
         process, scheduler = self.process, self.scheduler
         if process is None or scheduler is None or process.state is State.DEAD:
@@ -198,8 +205,7 @@ class SchedulerNode(Node):
                 answer.set_result(ConnectionError("the scheduler has gone"))
 
         process.when_dead.append(lose)
-        process.start(carry_out())
-        return answer
+        return Serving(answer, process.start(carry_out()))
 
 
 def _numbers(tally: Tally) -> list[tuple[str, int]]:

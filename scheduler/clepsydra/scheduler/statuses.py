@@ -25,26 +25,27 @@ from clepsydra.scheduler.errors import (
 DOMAIN = "clepsydra"
 
 # The reason stands in google.rpc.ErrorInfo, for programs: it tells the two kinds of UNAVAILABLE apart.
-_CODES: dict[type[SchedulerError], tuple[Code, str]] = {
-    InvalidArgument: (Code.INVALID_ARGUMENT, "INVALID_ARGUMENT"),
-    NotFound: (Code.NOT_FOUND, "NOT_FOUND"),
-    AlreadyExists: (Code.ALREADY_EXISTS, "ALREADY_EXISTS"),
-    EtagMismatch: (Code.ABORTED, "ETAG_MISMATCH"),
-    WrongState: (Code.FAILED_PRECONDITION, "WRONG_STATE"),
-    Overloaded: (Code.RESOURCE_EXHAUSTED, "OVERLOADED"),
-    DeadlinePassed: (Code.DEADLINE_EXCEEDED, "DEADLINE_PASSED"),
-    StoreUnavailable: (Code.UNAVAILABLE, "NOT_DONE"),
-    OutcomeUnknown: (Code.UNAVAILABLE, "OUTCOME_UNKNOWN"),
-    Damaged: (Code.DATA_LOSS, "DAMAGED"),
+CODES: dict[type[SchedulerError], tuple[str, str]] = {
+    InvalidArgument: ("INVALID_ARGUMENT", "INVALID_ARGUMENT"),
+    NotFound: ("NOT_FOUND", "NOT_FOUND"),
+    AlreadyExists: ("ALREADY_EXISTS", "ALREADY_EXISTS"),
+    EtagMismatch: ("ABORTED", "ETAG_MISMATCH"),
+    WrongState: ("FAILED_PRECONDITION", "WRONG_STATE"),
+    Overloaded: ("RESOURCE_EXHAUSTED", "OVERLOADED"),
+    DeadlinePassed: ("DEADLINE_EXCEEDED", "DEADLINE_PASSED"),
+    StoreUnavailable: ("UNAVAILABLE", "NOT_DONE"),
+    OutcomeUnknown: ("UNAVAILABLE", "OUTCOME_UNKNOWN"),
+    Damaged: ("DATA_LOSS", "DAMAGED"),
 }
 
-_VIOLATIONS_LISTED = 8
-_TEXT_LENGTH = 256
+_MESSAGE_BYTES = 400
+_TEXT_BYTES = 200
+_VIOLATIONS_BYTES = 3000
 
 
 def status_of(error: SchedulerError) -> Status:
-    code, reason = _CODES[type(error)]
-    status = Status(code=code, message=_cut(str(error), 2 * _TEXT_LENGTH))
+    code, reason = CODES[type(error)]
+    status = Status(code=Code.Value(code), message=_cut(str(error), _MESSAGE_BYTES))
     if isinstance(error, InvalidArgument):
         status.details.append(_packed(_bad_request(error)))
     status.details.append(_packed(ErrorInfo(reason=reason, domain=DOMAIN)))
@@ -53,8 +54,10 @@ def status_of(error: SchedulerError) -> Status:
 
 def _bad_request(error: InvalidArgument) -> BadRequest:
     details = BadRequest()
-    for path, description in error.violations[:_VIOLATIONS_LISTED]:
-        details.field_violations.add(field=_cut(path, _TEXT_LENGTH), description=_cut(description, _TEXT_LENGTH))
+    for path, description in error.violations:
+        details.field_violations.add(field=_cut(path, _TEXT_BYTES), description=_cut(description, _TEXT_BYTES))
+        if details.ByteSize() > _VIOLATIONS_BYTES - 2 * _TEXT_BYTES:
+            break
     return details
 
 
@@ -65,4 +68,5 @@ def _packed(detail: BadRequest | ErrorInfo) -> Any:
 
 
 def _cut(text: str, at_most: int) -> str:
-    return text if len(text) <= at_most else text[: at_most - 1] + "…"
+    raw = text.encode()
+    return text if len(raw) <= at_most else raw[: at_most - 3].decode(errors="ignore") + "…"

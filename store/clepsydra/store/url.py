@@ -16,6 +16,7 @@ from clepsydra.store.port import Store
 
 if TYPE_CHECKING:
     from clepsydra.store.postgres import PostgresStore
+    from clepsydra.store.ydb import YdbStore
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 
@@ -97,26 +98,29 @@ def _postgres() -> "type[PostgresStore]":
     return PostgresStore
 
 
-async def _open_ydb(url: str, clock: Clock) -> Store:
-    # The store's time is the server's.
-    del clock
-    from clepsydra.store.ydb import YdbStore
-
-    return await YdbStore.open(url, os.environ, Ids.from_system())
+async def _open_ydb(url: str, _clock: Clock) -> Store:
+    """Without a clock: the store's time is the server's."""
+    return await _ydb().open(url, os.environ, Ids.from_system())
 
 
 async def _install_ydb(url: str, shards: int | None) -> int:
-    from clepsydra.store.ydb import YdbStore
+    return await _ydb().install(url, shards, os.environ, Ids.from_system())
 
-    return await YdbStore.install(url, shards, os.environ, Ids.from_system())
+
+def _ydb() -> "type[YdbStore]":
+    try:
+        from clepsydra.store.ydb import YdbStore
+    except ModuleNotFoundError as error:
+        raise Unusable("a store on YDB needs the SDK ydb: pip install 'clepsydra[ydb]'") from error
+    return YdbStore
 
 
 _BACKENDS = {
     "sqlite": Backend(_open_sqlite, _install_sqlite),
-    "ydb": Backend(_open_ydb, _install_ydb),
-    "ydbs": Backend(_open_ydb, _install_ydb),
     "postgresql": Backend(_open_postgres, _install_postgres),
     "postgres": Backend(_open_postgres, _install_postgres),
+    "ydb": Backend(_open_ydb, _install_ydb),
+    "ydbs": Backend(_open_ydb, _install_ydb),
 }
 
 

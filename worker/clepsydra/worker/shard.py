@@ -52,6 +52,9 @@ class Shard:
     def look_soon(self) -> None:
         self.look_at_us = 0
 
+    def look_by(self, at_us: int) -> None:
+        self.look_at_us = min(self.look_at_us, at_us)
+
     def wakes_at_us(self) -> int:
         """When there is something to do: a row comes due, or it is time to look again."""
         if self.ahead:

@@ -134,7 +134,7 @@ class SyncLoop:
         )
         shard.until_us = until_us
         await self._let_through(shard, page, now_us, limit)
-        if len(page.incoming) == settings.page or len(page.due) == limit > 0:
+        if len(page.incoming) == settings.page:
             shard.look_soon()
             return
         shard.found(
@@ -145,6 +145,9 @@ class SyncLoop:
             longest_us=min(settings.poll_max_ms, max(1, settings.horizon_ms // 2)) * MILLISECOND_US,
             fraction=self._ids.fraction(),
         )
+        if len(page.due) == limit > 0:
+            # There may be more behind the last of them; until its time has come there is nothing to do with that.
+            shard.look_by(page.due[-1].row.at_us)
 
     async def _let_through(self, shard: Shard, page: Page, now_us: int, limit: int) -> None:
         """Migrate what has come in, except what is already due: that goes straight to its attempt."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from clepsydra.store.errors import WrongUrl
+from clepsydra.store.url import without_password
 
 SCHEMA_DEFAULT = "clepsydra"
 POOL_SIZE_DEFAULT = 10
@@ -17,7 +18,6 @@ CONNECT_TIMEOUT_DEFAULT_S = 5
 
 # Room is left for the prefix of the notification channel within PostgreSQL's 63 bytes.
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 
 _OURS = ("schema", "pool_size", "connect_timeout")
 _OF_LIBPQ = frozenset(
@@ -76,7 +76,7 @@ def parsed(url: str) -> Address:
     'postgresql://ada:***@db/app?schema=timers'
     """
     place, _, query = url.partition("?")
-    shown = _PASSWORD.sub(r"\1:***", place)
+    shown = without_password(place)
     options = _options(query, shown)
     schema = options.pop("schema", SCHEMA_DEFAULT)
     if not _SCHEMA.fullmatch(schema):

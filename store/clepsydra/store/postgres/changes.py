@@ -75,9 +75,9 @@ async def migrate(calls: Calls, rows: Sequence[Row], stale: Sequence[Row], mark:
     live = [row for row in rows if row.queue is Queue.INCOMING]
     answer = await calls.change(
         "migrate",
-        *_keys(live),
-        *_keys(row for row in stale if row.queue is Queue.INCOMING),
-        *_keys(row for row in stale if row.queue is Queue.PROCESSING),
+        *keys(live),
+        *keys(row for row in stale if row.queue is Queue.INCOMING),
+        *keys(row for row in stale if row.queue is Queue.PROCESSING),
         *mark,
     )
     moved: int = answer.rows[0][0]
@@ -89,7 +89,7 @@ async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list
     pending = sorted(range(len(advances)), key=lambda n: advances[n].row.action_id)
     patience = Patience()
     while pending:
-        columns = columns_of([_advance_row(advances[n]) for n in pending], ADVANCE_COLUMNS)
+        columns = columns_of([advance_row(advances[n]) for n in pending], ADVANCE_COLUMNS)
         answer = await calls.change("advance", *columns, *mark, patience=patience)
         lost = []
         for place, judgement in answer.rows:
@@ -105,7 +105,7 @@ async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list
     return outcomes
 
 
-def _advance_row(advance: Advance) -> tuple[object, ...]:
+def advance_row(advance: Advance) -> tuple[object, ...]:
     row, to_us, seen_scheduled_at_us, status, status_scheduled_at_us = advance
     return (
         row.queue is Queue.INCOMING,
@@ -127,7 +127,7 @@ async def _once_more(lost: list[int], patience: Patience) -> list[int]:
     return lost
 
 
-def _keys(rows: Iterable[Row]) -> list[list[Any]]:
+def keys(rows: Iterable[Row]) -> list[list[Any]]:
     in_order = sorted(rows, key=lambda row: row.action_id)
     return columns_of([(row.shard_id, row.at_us, row.action_id, row.guid) for row in in_order], 4)
 

@@ -21,7 +21,7 @@ _TOKEN_LIFE_S = 30 * 60
 
 class StaticLogin(AbstractExpiringTokenCredentials):
     def __init__(self, location: Location, user: str, password: str, root_certificates: bytes | None) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._config = ydb.DriverConfig(
             location.endpoint, location.database, credentials=None, root_certificates=root_certificates
         )

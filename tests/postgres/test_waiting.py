@@ -1,0 +1,223 @@
+"""Who waits for whom: only a put and an advance, or two of either, that write the very same action.
+
+Each test holds one call's transaction open and makes another call beside it. A call that would wait shows up in the
+server's own list of sessions.
+"""
+
+import asyncio
+
+import asyncpg
+
+from clepsydra.store.port import Advance, AdvanceOutcome, Mark, PutOutcome, PutResult
+from clepsydra.store.postgres import PostgresStore
+from tests.conformance.worlds import DONE, World, begin, finish
+from tests.postgres.installations import Installation
+from tests.postgres.transactions import begun, waits_for_lock
+
+
+async def test_a_worker_passes_by_a_put_that_is_under_way(world: World, installation: Installation) -> None:
+    """It does not see what is not committed, and never waits for it: not to look, migrate, begin, finish or lock."""
+    action, flying = await world.in_flight("flying")
+    _, waiting = await world.waiting("waiting")
+    [came_in] = await world.carry_out(world.create("came in"))
+    async with begun(installation) as put:
+        await put.put(world.create("new"), world.change(came_in))
+        page = await world.page(0)
+        assert [entry.row.action_id for entry in page.incoming] == ["came in"]
+        assert await world.store.migrate([entry.row for entry in page.incoming], [], world.mark()) == 1
+        outcomes = await world.store.advance([begin(waiting), finish(flying, action, world.at(900))], world.mark())
+        assert outcomes == [AdvanceOutcome.DONE] * 2
+        acquired = await world.store.acquire("lock", "worker", world.now_us, 0)
+        assert acquired is not None
+        await world.store.heartbeat([acquired.lock], world.now_us, 0)
+    await world.assert_sound(actions=4, stale_rows=1)
+
+
+async def test_a_put_passes_by_a_worker_that_is_under_way(world: World, installation: Installation) -> None:
+    action, flying = await world.in_flight("flying")
+    begins, row = await world.waiting("begins")
+    [came_in] = await world.carry_out(world.create("came in"))
+    async with begun(installation) as pass_:
+        await pass_.migrate([await world.row_of("came in")], world.mark())
+        await pass_.advance([begin(row), finish(flying, action, world.at(900))], world.mark())
+        # Even an action whose row is being migrated, or whose attempt is beginning, can be changed meanwhile.
+        assert await world.store.put([world.create("new"), world.change(came_in), world.change(begins)]) == [DONE] * 3
+    await world.assert_sound(actions=4, stale_rows=2)
+
+
+async def test_an_attempt_begins_beside_a_change_of_its_action_and_its_outcome_is_not_accepted(
+    world: World, installation: Installation
+) -> None:
+    action, row = await world.waiting("a")
+    async with begun(installation) as put:
+        await put.put(world.change(action))
+        mark = world.mark()
+        assert await world.store.advance([begin(row)], mark) == [AdvanceOutcome.DONE]
+    begun_row = next(entry.row for entry in await world.entries(0))
+    assert await world.store.advance([finish(begun_row, action, world.at(900))], world.mark()) == [AdvanceOutcome.STALE]
+    await world.assert_sound(actions=1)
+
+
+async def test_an_outcome_waits_for_a_change_of_its_action_and_is_not_accepted_after_it(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    action, row = await world.in_flight("a")
+    async with begun(installation) as put:
+        await put.put(world.change(action))
+        outcome = asyncio.create_task(world.store.advance([finish(row, action, world.at(900))], world.mark()))
+        await waits_for_lock(operator, outcome)
+    assert await outcome == [AdvanceOutcome.STALE]
+    await world.assert_sound(actions=1)
+
+
+async def test_a_change_waits_for_an_outcome_and_conflicts_with_it(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    action, row = await world.in_flight("a")
+    async with begun(installation) as worker:
+        await worker.advance([finish(row, action, world.at(900))], world.mark())
+        change = asyncio.create_task(world.store.put([world.change(action)]))
+        await waits_for_lock(operator, change)
+    [result] = await change
+    assert result == PutResult(PutOutcome.CONFLICT, action._replace(status=b"finished", scheduled_at_us=world.at(900)))
+    await world.assert_sound(actions=1)
+
+
+async def test_an_outcome_goes_on_after_a_change_of_labels_that_it_waited_for(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    action, row = await world.in_flight("a")
+    labels = world.relabel(action)
+    async with begun(installation) as put:
+        await put.put(labels)
+        outcome = asyncio.create_task(world.store.advance([finish(row, action, world.at(900))], world.mark()))
+        await waits_for_lock(operator, outcome)
+    assert await outcome == [AdvanceOutcome.DONE]
+    finished = labels.action._replace(status=b"finished", scheduled_at_us=world.at(900))
+    assert await world.store.get(["a"]) == [finished]
+
+
+async def test_a_change_of_labels_that_waited_for_an_outcome_is_written_over_it(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    action, row = await world.in_flight("a")
+    labels = world.relabel(action)
+    async with begun(installation) as worker:
+        await worker.advance([finish(row, action, world.at(900))], world.mark())
+        put = asyncio.create_task(world.store.put([labels]))
+        await waits_for_lock(operator, put)
+    assert await put == [DONE]
+    finished = labels.action._replace(status=b"finished", scheduled_at_us=world.at(900))
+    assert await world.store.get(["a"]) == [finished]
+
+
+async def test_of_two_creations_the_second_waits_and_conflicts_with_what_the_first_made(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    first = world.create("a")
+    async with begun(installation) as scheduler:
+        await scheduler.put(first)
+        second = asyncio.create_task(world.store.put([world.create("a"), world.create("b")]))
+        await waits_for_lock(operator, second)
+    assert await second == [PutResult(PutOutcome.CONFLICT, first.action), DONE]
+    await world.assert_sound(actions=2)
+
+
+async def test_a_creation_that_waited_for_one_that_is_rolled_back_is_done(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    async with begun(installation) as scheduler:
+        await scheduler.put(world.create("a"))
+        second = asyncio.create_task(world.store.put([world.create("a")]))
+        await waits_for_lock(operator, second)
+        await scheduler.connection.execute("ROLLBACK")
+        assert await second == [DONE]
+        await scheduler.connection.execute("BEGIN")
+    await world.assert_sound(actions=1)
+
+
+async def test_a_creation_that_waited_for_a_removal_conflicts_with_nothing_and_is_done(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    action, row = await world.waiting("a")
+    async with begun(installation) as worker:
+        await worker.advance([Advance(row, None, action.scheduled_at_us)], world.mark())
+        creation = asyncio.create_task(world.store.put([world.create("a")]))
+        await waits_for_lock(operator, creation)
+    assert await creation == [DONE]
+    await world.assert_sound(actions=1)
+
+
+async def test_of_two_workers_the_second_waits_for_the_row_and_finds_it_gone(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    _, row = await world.waiting("a")
+    async with begun(installation) as worker:
+        await worker.advance([begin(row)], world.mark())
+        second = asyncio.create_task(world.store.advance([begin(row, 40)], world.mark()))
+        await waits_for_lock(operator, second)
+    assert await second == [AdvanceOutcome.GONE]
+    await world.assert_sound(actions=1)
+
+
+async def test_a_replay_that_overtakes_its_own_first_try_recognises_it_once_it_is_done(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    """The first try's connection broke, and the server was still at it when the replay came."""
+    action, flying = await world.in_flight("flying")
+    _, waiting = await world.waiting("waiting")
+    advances, mark = [begin(waiting), finish(flying, action, world.at(900))], world.mark()
+    async with begun(installation) as first_try:
+        await first_try.advance(sorted(advances, key=lambda advance: advance.row.action_id), mark)
+        replay = asyncio.create_task(world.store.advance(advances, mark))
+        await waits_for_lock(operator, replay)
+    assert await replay == [AdvanceOutcome.DONE] * 2
+    await world.assert_sound(actions=2)
+
+
+async def test_a_replayed_put_that_overtakes_its_own_first_try_recognises_it_once_it_is_done(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    [seen] = await world.carry_out(world.create("seen"))
+    puts = [world.create("new"), world.change(seen)]
+    async with begun(installation) as first_try:
+        await first_try.put(*puts)
+        replay = asyncio.create_task(world.store.put(puts))
+        await waits_for_lock(operator, replay)
+    assert await replay == [DONE] * 2
+    await world.assert_sound(actions=2, stale_rows=1)
+
+
+async def test_a_worker_takes_another_lock_than_the_one_that_is_being_taken(
+    store: PostgresStore, world: World, installation: Installation
+) -> None:
+    async with begun(installation) as worker:
+        [[taken, _]] = (await worker.change("acquire", "first", "worker", world.now_us, 0)).rows
+        acquired = await store.acquire("second", "worker", world.now_us, 0)
+        assert acquired is not None
+        assert acquired.lock.shard_id != taken
+
+
+async def test_a_deadlock_with_somebody_elses_transaction_is_borne(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    a, b = await world.carry_out(world.create("a"), world.create("b"))
+    async with begun(installation) as stranger:
+        # Against the order in which every statement of ours locks; and patient, so that ours is the one to give way.
+        await stranger.connection.execute("SET LOCAL deadlock_timeout = '20s'")
+        lock = f"SELECT FROM {installation.schema}.scheduled_actions WHERE meta_action_id = $1 FOR UPDATE"
+        await stranger.connection.execute(lock, "b")
+        puts = asyncio.create_task(world.store.put([world.change(b), world.change(a)]))
+        await waits_for_lock(operator, puts)
+        await stranger.connection.execute(lock, "a")
+    assert await puts == [DONE] * 2
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    assert await operator.fetchval(deadlocks) > 0
+    await world.assert_sound(actions=2, stale_rows=2)
+
+
+async def test_a_mark_is_of_one_call_alone(world: World) -> None:
+    _, row = await world.waiting("a")
+    mark = Mark("sync", world.tick())
+    assert await world.store.advance([begin(row)], mark) == [AdvanceOutcome.DONE]
+    assert await world.store.advance([begin(row)], mark._replace(sync_guid="another")) == [AdvanceOutcome.GONE]

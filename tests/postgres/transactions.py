@@ -1,0 +1,62 @@
+"""Calls of the port that are under way: carried out, and not yet committed."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import asyncpg
+
+from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.store.port import Advance, Mark, Put, Row
+from clepsydra.store.postgres import changes
+from clepsydra.store.postgres.calls import Answer
+from clepsydra.store.postgres.session import statements
+from tests.postgres.installations import Installation
+
+
+class Uncommitted:
+    """A session that is within a transaction. It takes the place of the pool."""
+
+    def __init__(self, installation: Installation, connection: asyncpg.Connection) -> None:
+        self._statements = statements(installation.schema)
+        self.connection = connection
+
+    async def change(self, name: str, *arguments: object, **_patience: object) -> Answer:
+        return Answer(await self.connection.fetch(self._statements[name], *arguments), is_of_replay=False)
+
+    async def put(self, *puts: Put) -> None:
+        columns = changes.columns_of([changes.put_row(put) for put in puts], changes.PUT_COLUMNS)
+        answer = await self.change("put", *columns, CALL_RETRY_US)
+        assert answer.rows == []
+
+    async def advance(self, advances: Sequence[Advance], mark: Mark) -> None:
+        columns = changes.columns_of([changes.advance_row(advance) for advance in advances], changes.ADVANCE_COLUMNS)
+        answer = await self.change("advance", *columns, *mark)
+        assert answer.rows == []
+
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> None:
+        keys = changes.keys(rows)
+        answer = await self.change("migrate", *keys, *changes.keys([]), *changes.keys([]), *mark)
+        assert answer.rows[0][0] == len(rows)
+
+
+@contextlib.asynccontextmanager
+async def begun(installation: Installation) -> AsyncIterator[Uncommitted]:
+    """A transaction that is committed at the end of the block, unless it was ended in it."""
+    connection = await installation.connect()
+    try:
+        await connection.execute("BEGIN")
+        yield Uncommitted(installation, connection)
+        await connection.execute("COMMIT")
+    finally:
+        await connection.close()
+
+
+async def waits_for_lock(operator: asyncpg.Connection, task: "asyncio.Task[Any]") -> None:
+    """Return when some session waits for a lock; fail if what should wait has ended instead."""
+    while not await operator.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'clepsydra'"
+    ):
+        assert not task.done(), f"it did not wait, but returned {task.result()}"
+        await asyncio.sleep(0)

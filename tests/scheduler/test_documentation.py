@@ -1,0 +1,50 @@
+"""docs/api.md says what the code does: every limit, every call, every error."""
+
+import re
+from pathlib import Path
+
+from clepsydra.core import limits
+from clepsydra.core.validation_rules import spoken
+from clepsydra.scheduler.endpoint import SERVICE
+from clepsydra.scheduler.statuses import CODES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the table under a heading, without its first two lines."""
+    section = PAGE.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def written(name: str, value: float) -> str:
+    """A limit as the page writes it."""
+    if name.endswith("_US"):
+        return spoken(int(value))
+    if name.endswith("_BYTES"):
+        mebibytes, rest = divmod(int(value), 1024 * 1024)
+        return f"{value // 1024:,} KiB" if rest else f"{mebibytes} MiB"
+    return f"{value:,}"
+
+
+def test_every_limit_and_default_is_in_the_table_and_no_other() -> None:
+    documented = {name.strip("`"): value for *_, value, name in rows("Limits and defaults")}
+    # What limits.py takes from moments.py is a unit, not a limit.
+    in_code = {
+        name: written(name, value)
+        for name, value in vars(limits).items()
+        if re.fullmatch(r"[A-Z][A-Z_]+", name) and not re.fullmatch(r"[A-Z]+_US", name)
+    }
+
+    assert documented == in_code
+
+
+def test_every_call_is_in_the_table() -> None:
+    assert [row[0].strip("`") for row in rows("Calls")] == [method.name for method in SERVICE.methods]
+
+
+def test_every_error_is_in_the_table() -> None:
+    documented = {(code.strip("`"), reason.strip("`")) for code, reason, *_ in rows("Errors")}
+
+    assert documented == {(code, reason) for code, reason in CODES.values()}
