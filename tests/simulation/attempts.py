@@ -125,8 +125,7 @@ class AttemptRules:
             late_us = now_us - row.scheduled_at_us
             if late_us > self.late_us:
                 self._violated("lateness is bounded once all is well", f"{number} began {late_us / 1e6:.3f} s late")
-        planned_us = us_of(status.scheduled_time)
-        attempt = BegunAttempt(number, idempotency_key(life.guid, status), process, planned_us, now_us)
+        attempt = BegunAttempt(number, idempotency_key(life.guid, status), process, row.scheduled_at_us, now_us)
         self.books.attempts[number] = life.in_flight = attempt
 
     def _accepted(self, process: str, life: Life, row: Row, number: str, end: End) -> None:

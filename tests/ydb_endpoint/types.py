@@ -1,0 +1,111 @@
+"""YQL's types, as far as the project uses them. Two types are the same only if they are the very same."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeGuard
+
+from tests.ydb_endpoint.errors import Refused, Status
+from tests.ydb_endpoint.messages import value_pb2
+
+_PRIMITIVES = {
+    "Bool": 0x0006,
+    "Int32": 0x0001,
+    "Uint32": 0x0002,
+    "Int64": 0x0003,
+    "Uint64": 0x0004,
+    "String": 0x1001,
+    "Utf8": 0x1200,
+    "Timestamp": 0x0032,
+    "Interval": 0x0033,
+}
+_NAMES = {number: name for name, number in _PRIMITIVES.items()}
+
+
+@dataclass(frozen=True)
+class Primitive:
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Optional<T>."""
+
+    item: "Type"
+
+    def __str__(self) -> str:
+        return f"Optional<{self.item}>"
+
+
+@dataclass(frozen=True)
+class ListOf:
+    item: "Type"
+
+    def __str__(self) -> str:
+        return f"List<{self.item}>"
+
+
+@dataclass(frozen=True)
+class StructOf:
+    """Members are known by their names; their order means nothing."""
+
+    members: tuple[tuple[str, "Type"], ...]
+
+    def __str__(self) -> str:
+        return f"Struct<{', '.join(f'{name}: {member}' for name, member in self.members)}>"
+
+
+Type: TypeAlias = Primitive | Maybe | ListOf | StructOf
+
+BOOL, UTF8, STRING = Primitive("Bool"), Primitive("Utf8"), Primitive("String")
+INT32, UINT64 = Primitive("Int32"), Primitive("Uint64")
+TIMESTAMP, INTERVAL = Primitive("Timestamp"), Primitive("Interval")
+
+
+def primitive(name: str) -> Primitive:
+    for known in _PRIMITIVES:
+        if known.lower() == name.lower():
+            return Primitive(known)
+    raise Refused(Status.GENERIC_ERROR, f"unknown type {name}")
+
+
+def struct_of(members: dict[str, Type]) -> StructOf:
+    return StructOf(tuple(sorted(members.items())))
+
+
+def bare(kind: Type) -> Type:
+    """The type without its Optional."""
+    return kind.item if isinstance(kind, Maybe) else kind
+
+
+def maybe(kind: Type) -> Maybe:
+    return kind if isinstance(kind, Maybe) else Maybe(kind)
+
+
+def is_rows(kind: Type) -> TypeGuard[ListOf]:
+    return isinstance(kind, ListOf) and isinstance(kind.item, StructOf)
+
+
+def type_from_message(message: Any) -> Type:
+    which = message.WhichOneof("type")
+    if which == "type_id" and message.type_id in _NAMES:
+        return Primitive(_NAMES[message.type_id])
+    if which == "optional_type":
+        return Maybe(type_from_message(message.optional_type.item))
+    if which == "list_type":
+        return ListOf(type_from_message(message.list_type.item))
+    if which == "struct_type":
+        return struct_of({member.name: type_from_message(member.type) for member in message.struct_type.members})
+    raise Refused(Status.BAD_REQUEST, f"a parameter has a type that the endpoint does not know: {message}".strip())
+
+
+def type_to_message(kind: Type) -> Any:
+    message = value_pb2.Type()
+    if isinstance(kind, Maybe):
+        message.optional_type.item.CopyFrom(type_to_message(kind.item))
+    elif isinstance(kind, Primitive):
+        message.type_id = _PRIMITIVES[kind.name]
+    else:
+        raise Refused(Status.UNSUPPORTED, f"a result cannot have a column of type {kind}")
+    return message
