@@ -2,12 +2,12 @@
 
 One strand hurts processes: SIGKILL and a new start, SIGSTOP beyond the lock's life and SIGCONT, SIGTERM. The other
 hurts what lies between them: wires are cut, fall silent or lose answers; the disk fills; the database crashes. Faults
-are dealt like cards, so that each kind comes up before any comes up again. After every kill the audit is asked.
+are dealt like cards, in whole rounds, so that each kind comes up in every run. After every kill the audit is asked.
 """
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from tests.chaos.processes import Node
@@ -23,18 +23,13 @@ class Deck(NamedTuple):
     faults: Sequence[Fault]
     pause_s: float
 
-    def deal(self, chance: random.Random) -> Iterator[Fault]:
-        while True:
-            yield from chance.sample(self.faults, len(self.faults))
-
 
 async def strike(world: World, deck: Deck, chance: random.Random, is_over: Callable[[], bool]) -> None:
-    """One strand: one fault after the other, until it is over."""
-    for fault in deck.deal(chance):
-        if is_over():
-            return
-        await _pause(chance, deck.pause_s)
-        await fault(world, chance)
+    """One strand: one fault after the other, round by round, until it is over."""
+    while not is_over():
+        for fault in chance.sample(deck.faults, len(deck.faults)):
+            await asyncio.sleep(chance.random() * deck.pause_s)
+            await fault(world, chance)
 
 
 async def kill_worker(world: World, chance: random.Random) -> None:
@@ -104,9 +99,7 @@ async def crash_database(world: World, chance: random.Random) -> None:
 
 # As often as the run wants kills: most of this strand.
 KILLS = Deck((kill_worker, kill_worker, kill_scheduler, kill_scheduler, kill_servers), 1.0)
-PROCESSES = Deck(
-    (*KILLS.faults, kill_worker, kill_scheduler, kill_client, pause_server, pause_server, stop_server), KILLS.pause_s
-)
+PROCESSES = Deck((*KILLS.faults, kill_worker, kill_scheduler, kill_client, pause_server, stop_server), KILLS.pause_s)
 
 
 def surroundings(world: World) -> Deck:
@@ -150,7 +143,3 @@ async def _disturb(world: World, chance: random.Random, mode: Mode, for_s: float
 
 def _pids(world: World) -> list[int]:
     return [node.pid for node in world.servers() if node.is_running]
-
-
-async def _pause(chance: random.Random, longest_s: float) -> None:
-    await asyncio.sleep(chance.random() * longest_s)

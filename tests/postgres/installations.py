@@ -1,6 +1,7 @@
 """A schema for each test on the server that all of them share."""
 
 import uuid
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
@@ -16,8 +17,17 @@ class Installation:
         self.url = self.through(self.server)
 
     def through(self, server: str) -> str:
-        """The URL of the installation, if this leads to its server."""
-        return f"{server}{'&' if '?' in server else '?'}schema={self.schema}"
+        """The URL of the installation, if this leads to its server. Its sessions are named after the schema."""
+        return f"{server}{'&' if '?' in server else '?'}schema={self.schema}&application_name={self.schema}"
+
+    def as_user(self, name: str, password: str) -> str:
+        """The URL for another user of the server."""
+        parts = urlsplit(self.url)
+        return urlunsplit(parts._replace(netloc=f"{name}:{password}@{parts.netloc.rpartition('@')[2]}"))
+
+    def in_database(self, name: str) -> str:
+        """The URL for another database of the server."""
+        return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
 
     async def connect(self) -> asyncpg.Connection:
         """A connection as an operator or an application would have one."""

@@ -55,25 +55,35 @@ class Server:
     def start(self) -> None:
         if not self._data.exists():
             self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
-            lines = [f"{name} = '{value}'\n" for name, value in self._settings.items()]
-            with (self._data / "postgresql.conf").open("a") as file:
-                file.writelines(lines)
+            self._configure()
         self._run("pg_ctl", "--wait", f"--log={self._folder / 'log'}", "start")
 
-    def stop(self, mode: str = "fast") -> None:
-        self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
+    def start_as_standby_of(self, primary: "Server") -> None:
+        """Follow another server: everything that it commits comes here too, and nothing can be written."""
+        here = ("--host=127.0.0.1", f"--port={primary.port}", "--username=postgres")
+        self._run("pg_basebackup", *here, "--checkpoint=fast", "--no-sync", "--write-recovery-conf")
+        self._configure()
+        self.start()
+
+    def promote(self) -> None:
+        """From now on it can be written to."""
+        self._run("pg_ctl", "--wait", "promote")
+
+    def stop(self, mode: str) -> None:
+        if (self._data / "postmaster.pid").exists():
+            self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
 
     def restart(self, mode: str) -> None:
         """With mode immediate it dies in the midst of everything, and recovers from its log."""
         self._run("pg_ctl", "--wait", f"--mode={mode}", f"--log={self._folder / 'log'}", "restart")
 
     @property
-    def log(self) -> str:
-        return (self._folder / "log").read_text(errors="replace")
-
-    @property
     def _data(self) -> Path:
         return self._folder / "data"
+
+    def _configure(self) -> None:
+        with (self._data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
 
     def _run(self, command: str, *arguments: str) -> None:
         # What is started here lives on, so its output must not go into a pipe that somebody waits for.
@@ -107,6 +117,18 @@ def running(version: int = NEWEST, settings: Mapping[str, str] = _FAST) -> Itera
     with tempfile.TemporaryDirectory(prefix="clepsydra-postgres-") as folder:
         server = Server(Path(folder), version, settings)
         server.start()
+        try:
+            yield server
+        finally:
+            server.stop("immediate")
+
+
+@contextlib.contextmanager
+def following(primary: Server) -> Iterator[Server]:
+    """A standby of the other server, for the time being."""
+    with tempfile.TemporaryDirectory(prefix="clepsydra-postgres-") as folder:
+        server = Server(Path(folder))
+        server.start_as_standby_of(primary)
         try:
             yield server
         finally:

@@ -53,10 +53,15 @@ async def begun(installation: Installation) -> AsyncIterator[Uncommitted]:
         await connection.close()
 
 
-async def waits_for_lock(operator: asyncpg.Connection, task: "asyncio.Task[Any]") -> None:
-    """Return when some session waits for a lock; fail if what should wait has ended instead."""
-    while not await operator.fetchval(
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'clepsydra'"
-    ):
-        assert not task.done(), f"it did not wait, but returned {task.result()}"
-        await asyncio.sleep(0)
+async def waits_for_lock(installation: Installation, task: "asyncio.Task[Any]") -> None:
+    """Return when a session of the store waits for a lock; fail if what should wait has ended instead."""
+    connection = await installation.connect()
+    try:
+        while not await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = $1",
+            installation.schema,
+        ):
+            assert not task.done(), f"it did not wait, but returned {task.result()}"
+            await asyncio.sleep(0)
+    finally:
+        await connection.close()

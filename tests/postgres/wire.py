@@ -24,24 +24,32 @@ class Loss(Enum):
 
 
 class Wire:
-    """Where `change_startup` is given, it makes the startup packet another one, or an answer in the server's place."""
+    """Where `change_startup` is given, it makes the startup packet another one, or an answer in the server's place.
+
+    A deaf one lets no notification through.
+    """
 
     def __init__(
         self,
         server_url: str,
         tls: ssl.SSLContext | None = None,
         change_startup: Callable[[bytes], tuple[bytes, bytes]] | None = None,
+        *,
+        deaf: bool = False,
     ) -> None:
         parts = urlsplit(server_url)
         self._upstream = (parts.hostname, parts.port)
         self._server_url = server_url
         self._tls = tls
         self._change_startup = change_startup or (lambda startup: (startup, b""))
+        self.deaf = deaf
         self._losses: list[tuple[str, Loss]] = []
         self._links: set[_Link] = set()
         self.port = 0
         # How often a client waited for an answer, in all.
         self.round_trips = 0
+        # How many connections spoke TLS.
+        self.encrypted = 0
         self.lost = asyncio.Event()
 
     @property
@@ -112,6 +120,7 @@ class _Link:
             writer.write(b"S" if tls else b"N")
             if tls:
                 await writer.start_tls(tls)
+                self._wire.encrypted += 1
             startup = await _packet(reader)
         startup, answer = change_startup(startup)
         if answer:
@@ -163,14 +172,18 @@ class _Link:
 
     async def _carry_back(self) -> None:
         assert self._server is not None
-        while True:
-            message = await _message(self._server[0])
-            if not self._loses_reply:
-                self._client[1].write(message)
-            elif message[:1] == b"Z":
-                # It is done, and committed: now the connection breaks.
-                self.close()
-                return
+        try:
+            while True:
+                message = await _message(self._server[0])
+                if self._wire.deaf and message[:1] == b"A":
+                    continue
+                if not self._loses_reply:
+                    self._client[1].write(message)
+                elif message[:1] == b"Z":
+                    # It is done, and committed: now the connection breaks.
+                    return
+        finally:
+            self.close()
 
 
 async def _packet(reader: asyncio.StreamReader) -> bytes:

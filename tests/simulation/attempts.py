@@ -22,7 +22,8 @@ class AttemptRules:
         self._verdict = verdict
         # By so much a clock may stray between two looks at the store's clock.
         self._early_us = early_us
-        # From this time on, an attempt that begins later than this after its time is a violation.
+        # From this time on, an attempt that begins later than this after its time is a violation: what was due
+        # before is due then.
         self.punctual_from_us: int | None = None
         self.late_us = 0
 
@@ -121,8 +122,8 @@ class AttemptRules:
         if life.in_flight is not None:
             self._violated("an attempt ends before the next begins", f"{number} began during {life.in_flight}")
         self._not_before(row.scheduled_at_us, f"{number} began")
-        if self.punctual_from_us is not None and row.scheduled_at_us >= self.punctual_from_us:
-            late_us = now_us - row.scheduled_at_us
+        if self.punctual_from_us is not None:
+            late_us = now_us - max(row.scheduled_at_us, self.punctual_from_us)
             if late_us > self.late_us:
                 self._violated("lateness is bounded once all is well", f"{number} began {late_us / 1e6:.3f} s late")
         attempt = BegunAttempt(number, idempotency_key(life.guid, status), process, row.scheduled_at_us, now_us)

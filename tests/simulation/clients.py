@@ -69,6 +69,7 @@ class Client:
         self._verdict = verdict
         self._promises = promises
         self._calls: list[asyncio.Task[None]] = []
+        self._forgiven: set[str] = set()
 
     async def run(self) -> None:
         if self._plan.floods:
@@ -87,6 +88,8 @@ class Client:
         if was_told and call.replayed_after_us is not None and call.has_request_id:
             await asyncio.sleep(seconds(call.replayed_after_us))
             self._weather.mark("a request was replayed")
+            # By now the action may be another, or gone, and have forgotten this request.
+            self._forgiven.add(request_id)
             await carry_out(call, request_id)
 
     async def _change(self, call: CallPlan, request_id: str) -> bool:
@@ -185,7 +188,7 @@ class Client:
                 pass
             except errors.SchedulerError as error:
                 self._history.note(self._name, kind, request_id, "refused", type(error).__name__)
-                if not unknown and request_id:
+                if not unknown and request_id and request_id not in self._forgiven:
                     self._promises.refused(request_id)
                 return None
             else:

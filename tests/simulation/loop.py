@@ -68,7 +68,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 ready.append(handle)
         if not ready:
             return
-        handle = ready.popleft() if len(ready) == 1 or self._chooser is None else self._choose(self._chooser)
+        handle = ready.popleft() if len(ready) == 1 or self._chooser is None else self._choose(self._chooser.random())
         if handle._cancelled:
             return
         gate = handle._context.get(GATE)
@@ -76,10 +76,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.steps += 1
             handle._run()
 
-    def _choose(self, chooser: random.Random) -> Any:
-        index = int(chooser.random() * len(self._ready))
-        handle = self._ready[index]
-        del self._ready[index]
+    def _choose(self, fraction: float) -> Any:
+        """Any process may go on next, but within a process asyncio keeps the order in which callbacks became ready."""
+        ready = self._ready
+        index = int(fraction * len(ready))
+        gate = ready[index]._context.get(GATE)
+        if gate is not None:
+            index = next(n for n, handle in enumerate(ready) if handle._context.get(GATE) is gate)
+        handle = ready[index]
+        del ready[index]
         return handle
 
     def _jump(self) -> None:

@@ -61,6 +61,9 @@ class Oracle:
         if (before and before[:3] + before[5:]) != (seen and seen[:3] + seen[5:]):
             self.violated("a put compares what it has seen", f"{put} overwrote {before}")
         standing = self.books.standing(action.action_id)
+        if before is None:
+            # With its record an action gives up the memory of requests, late ones included.
+            standing.requests.clear()
         if standing.life is not None:
             self._rules.close(standing.life, End.SUPERSEDED)
         status = Status.FromString(action.status)
@@ -83,11 +86,9 @@ class Oracle:
             return
         request_id = applied[-1].request_id
         standing = self.books.standing(put.action.action_id)
-        if before is None:
-            standing.requests.clear()
         if request_id in standing.requests[-_REMEMBERED:]:
             self.violated("a request takes effect at most once", f"{request_id} took effect again")
-        if request_id in self.books.refused:
+        if request_id in self.books.refused and before is not None:
             self.violated("what was refused is not done", f"{request_id} took effect after it was refused")
         standing.requests.append(request_id)
         self.books.committed.setdefault(request_id, []).append(life)
@@ -169,13 +170,19 @@ class Oracle:
 
     # At the end of a run.
 
+    def has_endless(self) -> bool:
+        """Whether some action goes on for ever."""
+        return any(
+            _is_endless(Spec.FromString(action.spec)) and Status.FromString(action.status).state in LIVE
+            for action in self._memory.actions.values()
+        )
+
     def owed(self, now_us: int) -> list[str]:
         """What still has to happen: actions that have not ended, though they do not go on for ever, and old rows."""
         owed = []
         for action_id, action in self._memory.actions.items():
             status, spec = Status.FromString(action.status), Spec.FromString(action.spec)
-            endless = spec.schedule.HasField("periodic") and not spec.schedule.periodic.max_runs
-            if status.state in LIVE and not (endless and action.scheduled_at_us > now_us):
+            if status.state in LIVE and not (_is_endless(spec) and action.scheduled_at_us > now_us):
                 owed.append(f"{action_id} is {action_pb2.State.Name(status.state)}")
             if status.state in KEPT and action.scheduled_at_us <= now_us:
                 owed.append(f"{action_id} is to be purged")
@@ -205,6 +212,10 @@ class Oracle:
         for end, count in counted.items():
             if ends.count(end) != count and not life.is_damaged:
                 self.violated("counters add up", f"{life.action_id}: {count} {end.value}, not {ends.count(end)}")
+
+
+def _is_endless(spec: Spec) -> bool:
+    return spec.schedule.HasField("periodic") and not spec.schedule.periodic.max_runs
 
 
 def _told(row: Row) -> tuple[str, int, int, str, str]:

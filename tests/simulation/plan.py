@@ -178,7 +178,7 @@ class _Drawing:
             grace_ms=self._between(100, 600),
             lock_life_ms=lock_life_ms,
             heartbeat_ms=lock_life_ms // self._between(2, 3),
-            horizon_ms=self._one_of((0, poll_max_ms, 2 * poll_max_ms, 2 * poll_max_ms)),
+            horizon_ms=self._one_of((1, 2, 4)) * poll_max_ms,
             poll_min_ms=self._between(20, 100),
             poll_max_ms=poll_max_ms,
             shard_max_ms=self._between(500, 5000),

@@ -162,7 +162,7 @@ class _World:
     async def _heal(self) -> None:
         """From some time after the last fault on, everything has to be punctual."""
         worker = self._plan.worker
-        settle_us = (2 * worker.lock_life_ms + 2 * worker.poll_max_ms + worker.drain_ms) * MILLISECOND_US + 5 * SECOND_US
+        settle_us = 2 * (worker.lock_life_ms + worker.poll_max_ms + worker.grace_ms) * MILLISECOND_US
         self._rules.punctual_from_us = self._clock.now_us() + settle_us
         self._rules.late_us = self._late_us()
 
@@ -180,6 +180,10 @@ class _World:
     async def _pay(self) -> None:
         """Everything that is owed is done within a bound."""
         deadline_us = self._clock.now_us() + 60 * SECOND_US
+        if self._oracle.has_endless():
+            # What never ends has to be punctual for a while.
+            assert self._rules.punctual_from_us is not None
+            await asyncio.sleep(seconds(self._rules.punctual_from_us - self._clock.now_us() + 2 * SECOND_US))
         while owed := self._oracle.owed(self._clock.now_us()):
             if self._clock.now_us() >= deadline_us:
                 self._verdict.violated("everything owed is done once all is well", "; ".join(owed))
@@ -188,9 +192,9 @@ class _World:
     async def _stop(self) -> None:
         """Drain the workers: then their own counts have to add up, and nothing may be left in flight."""
         self._around.is_over = True
-        for node in self._workers:
-            node.drain()
         while any(node.is_up for node in self._workers):
+            for node in self._workers:
+                node.drain()
             await asyncio.sleep(_LOOK_S)
         for node in self._workers:
             for tally in node.tallies:

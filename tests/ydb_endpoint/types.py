@@ -6,16 +6,9 @@ from typing import Any, TypeAlias, TypeGuard
 from tests.ydb_endpoint.errors import Refused, Status
 from tests.ydb_endpoint.messages import value_pb2
 
-_PRIMITIVES = {
-    "Bool": 0x0006,
-    "Int32": 0x0001,
-    "Uint32": 0x0002,
-    "Int64": 0x0003,
-    "Uint64": 0x0004,
-    "String": 0x1001,
-    "Utf8": 0x1200,
-    "Timestamp": 0x0032,
-    "Interval": 0x0033,
+_PRIMITIVES: dict[str, int] = {
+    name: value_pb2.Type.PrimitiveTypeId.Value(name.upper())
+    for name in ("Bool", "Int32", "Uint32", "Int64", "Uint64", "String", "Utf8", "Timestamp", "Interval")
 }
 _NAMES = {number: name for name, number in _PRIMITIVES.items()}
 

@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from clepsydra.core.moments import SECOND_US
 from clepsydra.store.port import Due
 from clepsydra.worker.locks import HeldLock
 from clepsydra.worker.positions import Position
@@ -72,7 +71,3 @@ class Shard:
 
 def _time_of(due: Due) -> int:
     return due.row.scheduled_at_us
-
-
-# The longest that a loop rests in one go: far more than any look is ever put off.
-REST_MAX_US = 60 * SECOND_US

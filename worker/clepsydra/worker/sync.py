@@ -122,7 +122,8 @@ class SyncLoop:
     async def _look(self, shard: Shard) -> None:
         """Read what has come in and what comes due, in one snapshot; let through what has come in."""
         settings, now_us = self._settings, self._clock.now_us()
-        limit = min(settings.page, self._pool.room)
+        # With a full pool one row still tells whether anything is due.
+        limit = max(1, min(settings.page, self._pool.room))
         until_us = now_us + settings.horizon_ms * MILLISECOND_US
         page = await self._store.due(
             shard.shard_id,
@@ -145,27 +146,34 @@ class SyncLoop:
             longest_us=min(settings.poll_max_ms, max(1, settings.horizon_ms // 2)) * MILLISECOND_US,
             fraction=self._ids.fraction(),
         )
-        if len(page.due) == limit > 0:
+        if len(page.due) == limit:
             # There may be more behind the last of them; until its time has come there is nothing to do with that.
             shard.look_by(page.due[-1].row.at_us)
 
     async def _let_through(self, shard: Shard, page: Page, now_us: int, limit: int) -> None:
-        """Migrate what has come in, except what is already due: that goes straight to its attempt."""
+        """Migrate what has come in, except what is already due: that goes straight to its attempt.
+
+        What is due and finds no room waits where it is, which saves a write, unless there is a backlog in
+        processing_queue as well: there all of them are taken in the order of their times.
+        """
         stale = [due.row for due in (*page.incoming, *page.due) if due.action is None]
         live = [due for due in page.incoming if due.action is not None]
+        has_backlog = len(page.due) >= limit
+        at_once = [] if has_backlog else [due for due in live if due.row.scheduled_at_us <= now_us]
         room = max(0, min(limit - len(page.due), self._pool.room))
-        due_now = [due for due in live if due.row.scheduled_at_us <= now_us][:room]
-        straight = {due.row.action_id for due in due_now}
-        migrating = [due for due in live if due.row.action_id not in straight]
-        shard.expect([due for due in page.due if due.action is not None])
-        turns = self._take_turns(shard, due_now)
+        straight, waiting = at_once[:room], at_once[room:]
+        staying = {due.row.action_id for due in at_once}
+        migrating = [due for due in live if due.row.action_id not in staying]
+        shard.expect([*waiting, *(due for due in page.due if due.action is not None)])
+        turns = self._take_turns(shard, straight)
         both = asyncio.gather(self._migrate(shard, migrating, stale), self._begin(shard, turns), return_exceptions=True)
         for failed in await both:
             if failed is not None:
                 raise failed
-        shard.incoming.drained(now_us, now_us)
-        earliest_us = min((due.row.at_us for due in page.due), default=shard.until_us)
-        shard.processing.drained(earliest_us, now_us)
+        # A full page tells nothing of what lies behind its last row.
+        seen_us = page.incoming[-1].row.at_us if len(page.incoming) == self._settings.page else now_us
+        shard.incoming.drained(min((due.row.at_us for due in waiting), default=seen_us), now_us)
+        shard.processing.drained(min((due.row.at_us for due in page.due), default=shard.until_us), now_us)
 
     async def _migrate(self, shard: Shard, migrating: list[Due], stale: list[Row]) -> None:
         if not migrating and not stale:

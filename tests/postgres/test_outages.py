@@ -1,0 +1,130 @@
+"""The server dies and comes back, or another one takes its place: calls go on, and nothing is lost or doubled."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from clepsydra.core.clock import SystemClock
+from clepsydra.core.ids import Ids
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
+from clepsydra.store.port import Action, PutResult
+from clepsydra.store.postgres import PostgresStore
+from tests.conformance.worlds import DONE, World
+from tests.postgres.server import Server, following, running
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """One of its own, which can be killed."""
+    with running() as started:
+        yield started
+
+
+@pytest.fixture
+async def store(server: Server) -> AsyncIterator[PostgresStore]:
+    await PostgresStore.install(server.url, 4)
+    opened = await PostgresStore.open(server.url, SystemClock())
+    yield opened
+    await opened.close()
+
+
+class Traffic:
+    """Creates one action after the other, each until it is acknowledged, and knows which were."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.acknowledged: list[Action] = []
+        self.created = asyncio.Condition()
+        self.stopped = False
+
+    async def flow(self) -> None:
+        n = 0
+        while not self.stopped:
+            n += 1
+            put = self.world.create(f"a{n:06}", shard_id=n % 4)
+            while await self._try(put) != [DONE]:
+                assert not self.stopped, "what was tried must be done before the end"
+            self.acknowledged.append(put.action)
+            async with self.created:
+                self.created.notify_all()
+
+    async def _try(self, put: object) -> list[PutResult]:
+        try:
+            return await self.world.store.put([put])  # type: ignore[list-item]
+        except (Unavailable, OutcomeUnknown):
+            return []
+
+    async def so_many_more(self, count: int) -> None:
+        wanted = len(self.acknowledged) + count
+        async with self.created:
+            await self.created.wait_for(lambda: len(self.acknowledged) >= wanted)
+
+
+async def test_an_immediate_restart_loses_nothing_and_doubles_nothing(server: Server, store: PostgresStore) -> None:
+    world = World(store, store, await store.now(), Ids.from_system())
+    traffic = Traffic(world)
+    flowing = asyncio.create_task(traffic.flow())
+    for _ in range(3):
+        await traffic.so_many_more(50)
+        await asyncio.to_thread(server.restart, "immediate")
+    await traffic.so_many_more(50)
+    traffic.stopped = True
+    await flowing
+    assert await store.get([action.action_id for action in traffic.acknowledged]) == traffic.acknowledged
+    await world.assert_sound(actions=len(traffic.acknowledged))
+
+
+async def test_hints_are_heard_again_after_a_restart(server: Server, store: PostgresStore) -> None:
+    other = await PostgresStore.open(server.url, SystemClock())
+    world = World(store, other, await store.now(), Ids.from_system())
+    waiting = asyncio.create_task(other.wait(2, 60))
+    await asyncio.to_thread(server.restart, "fast")
+    assert await waiting, "whoever listens again looks at everything"
+    again = asyncio.create_task(other.wait(2, 60))
+    await world.carry_out(world.create("a", shard_id=2))
+    assert await again
+    await other.close()
+
+
+async def test_a_server_that_is_down_is_unavailable_until_it_is_back(server: Server, store: PostgresStore) -> None:
+    server.stop("fast")
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        await store.now()
+    server.start()
+    assert await store.now() > 0
+
+
+async def test_a_standby_takes_over(server: Server) -> None:
+    """Both hosts are in the URL; whichever can be written to is the store."""
+    with following(server) as standby:
+        # The standby is named first, so that being able to be connected to is not enough.
+        url = f"postgresql://postgres@127.0.0.1:{standby.port},127.0.0.1:{server.port}/postgres"
+        await PostgresStore.install(url, 4)
+        store = await PostgresStore.open(url, SystemClock())
+        world = World(store, store, await store.now(), Ids.from_system())
+        [action] = await world.carry_out(world.create("before"))
+        await caught_up(standby, "before")
+        server.stop("immediate")
+        await asyncio.to_thread(standby.promote)
+        traffic = Traffic(world)
+        flowing = asyncio.create_task(traffic.flow())
+        await traffic.so_many_more(10)
+        traffic.stopped = True
+        await flowing
+        assert await store.get(["before"]) == [action]
+        await world.assert_sound(actions=1 + len(traffic.acknowledged))
+        await store.close()
+
+
+async def caught_up(standby: Server, action_id: str) -> None:
+    """Replication is not synchronous here: wait until the standby has it."""
+    import asyncpg
+
+    connection = await asyncpg.connect(standby.url)
+    try:
+        seen = "SELECT count(*) FROM clepsydra.scheduled_actions WHERE meta_action_id = $1"
+        while not await connection.fetchval(seen, action_id):
+            await asyncio.sleep(0)
+    finally:
+        await connection.close()

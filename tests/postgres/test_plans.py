@@ -1,0 +1,68 @@
+"""Every hot statement is planned as lookups by key, whatever the planner believes about the tables.
+
+A queue is empty one minute and long the next, and a plan outlives the minute in which it was made. So the worst case is
+looked at: plans that are made on tables that the server knows to be empty.
+"""
+
+import re
+
+import asyncpg
+import pytest
+
+from clepsydra.store.postgres.session import SETTINGS, statements
+from tests.postgres.installations import Installation
+
+# Each with the number of its parameters.
+HOT = {"put": 12, "get": 1, "list_actions": 2, "due": 6, "migrate": 14, "advance": 11, "stale_page": 5}
+
+# A scan of a table, with the condition by which it finds its rows on the line below.
+_SCAN = re.compile(r"(Seq|Index(?: Only)?|Bitmap Heap|Tid) Scan (?:using \w+ )?on (\w+)[^\n]*\n\s*([^\n]*)")
+_PARTS_OF_KEY = {
+    "scheduled_actions": ["meta_action_id_hash", "meta_action_id"],
+    "incoming_queue": ["shard_id", "created_at"],
+    "processing_queue": ["shard_id", "scheduled_at"],
+}
+
+
+async def plan_of(installation: Installation, name: str) -> str:
+    connection = await asyncpg.connect(installation.server, server_settings=SETTINGS)
+    try:
+        await connection.execute(f"PREPARE hot AS {statements(installation.schema)[name]}")
+        nothing = ", ".join(["NULL"] * HOT[name])
+        return "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE hot ({nothing})"))
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("state", ["never vacuumed", "known to be empty"])
+@pytest.mark.parametrize("name", HOT)
+async def test_a_hot_statement_finds_its_rows_by_key(
+    installation: Installation, operator: asyncpg.Connection, name: str, state: str
+) -> None:
+    if state == "known to be empty":
+        for table in _PARTS_OF_KEY:
+            await operator.execute(f"VACUUM ANALYZE {installation.schema}.{table}")
+    plan = await plan_of(installation, name)
+    scans = [scan for scan in _SCAN.findall(plan) if scan[1] in _PARTS_OF_KEY]
+    assert scans, plan
+    for kind, table, condition in scans:
+        if kind == "Tid":
+            assert condition.startswith("TID Cond: (ctid = "), plan
+        else:
+            assert kind in ("Index", "Index Only"), plan
+            assert condition.startswith("Index Cond: "), plan
+            assert all(part in condition for part in _PARTS_OF_KEY[table]), plan
+    assert not re.search("Hash Join|Merge Join|Materialize", plan), plan
+
+
+async def test_the_sessions_of_a_store_have_these_settings(installation: Installation) -> None:
+    """Else the plans above would not be theirs."""
+    from clepsydra.store.postgres.address import parsed
+    from clepsydra.store.postgres.session import connect
+
+    connection = await connect(parsed(installation.url))
+    try:
+        for name in ("plan_cache_mode", "enable_seqscan", "join_collapse_limit", "synchronous_commit", "lock_timeout"):
+            assert await connection.fetchval("SELECT current_setting($1)", name) == SETTINGS[name]
+    finally:
+        await connection.close()

@@ -1,0 +1,89 @@
+"""Directories and tables: making them and listing them."""
+
+from typing import Any, NamedTuple
+
+from tests.ydb_endpoint.errors import Refused, Status, wrong_text
+from tests.ydb_endpoint.storage import Database, Table
+from tests.ydb_endpoint.syntax import CreateTable
+from tests.ydb_endpoint.types import Maybe, Primitive, Type
+
+_NUMBERS = {
+    "UNIFORM_PARTITIONS",
+    "AUTO_PARTITIONING_PARTITION_SIZE_MB",
+    "AUTO_PARTITIONING_MIN_PARTITIONS_COUNT",
+    "AUTO_PARTITIONING_MAX_PARTITIONS_COUNT",
+}
+_SWITCHES = {"AUTO_PARTITIONING_BY_SIZE", "AUTO_PARTITIONING_BY_LOAD"}
+
+
+class Child(NamedTuple):
+    name: str
+    is_table: bool
+
+
+def make_directory(database: Database, path: str) -> None:
+    if path in database.tables:
+        raise Refused(Status.SCHEME_ERROR, f"{path} is a table")
+    parent = path.rpartition("/")[0]
+    if parent not in database.directories:
+        raise Refused(Status.SCHEME_ERROR, f"Path does not exist: {parent}")
+    database.directories.add(path)
+
+
+def children_of(database: Database, path: str) -> list[Child]:
+    if path not in database.directories:
+        raise Refused(Status.SCHEME_ERROR, f"Path does not exist: {path}")
+    tables = [Child(name, is_table=True) for parent, _, name in map(_split, database.tables) if parent == path]
+    folders = [Child(name, is_table=False) for parent, _, name in map(_split, database.directories) if parent == path]
+    return sorted(tables + folders)
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    return path.rpartition("/")
+
+
+def create_table(database: Database, statement: CreateTable) -> None:
+    path = statement.name
+    if path in database.tables:
+        if statement.if_not_exists:
+            return
+        raise Refused(Status.SCHEME_ERROR, f"{path} exists already")
+    if path.rpartition("/")[0] not in database.directories:
+        raise Refused(Status.SCHEME_ERROR, f"Path does not exist: {path.rpartition('/')[0]}")
+    for column in statement.key:
+        if column not in statement.columns:
+            raise wrong_text(f"Undefined key column: {column}")
+    _check_settings(statement)
+    columns: dict[str, Type] = {
+        name: kind if is_not_null else Maybe(kind) for name, (kind, is_not_null) in statement.columns.items()
+    }
+    database.tables[path] = Table(path, columns, statement.key, statement.settings)
+    database.schema_version += 1
+
+
+def _check_settings(statement: CreateTable) -> None:
+    settings: dict[str, Any] = statement.settings
+    for name, value in settings.items():
+        if name == "PARTITION_AT_KEYS":
+            _check_split(statement, value)
+        elif not _is_valid(name, value):
+            raise wrong_text(f"{name} cannot be {value}")
+    if "PARTITION_AT_KEYS" in settings and "UNIFORM_PARTITIONS" in settings:
+        raise wrong_text("Uniform partitions and partitions at keys settings are mutually exclusive")
+    lowest = settings.get("AUTO_PARTITIONING_MIN_PARTITIONS_COUNT", 1)
+    if lowest > settings.get("AUTO_PARTITIONING_MAX_PARTITIONS_COUNT", 50):
+        raise wrong_text("fewer partitions are allowed than are required")
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    if name in _SWITCHES:
+        return isinstance(value, bool)
+    return name in _NUMBERS and isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _check_split(statement: CreateTable, keys: Any) -> None:
+    first, _ = statement.columns[statement.key[0]]
+    if first not in (Primitive("Uint64"), Primitive("Uint32")):
+        raise wrong_text(f"the endpoint cannot split a table whose key begins with {first}")
+    if not isinstance(keys, list) or keys != sorted(set(keys)):
+        raise wrong_text("PARTITION_AT_KEYS must be keys in their order")

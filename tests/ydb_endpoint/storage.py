@@ -1,0 +1,206 @@
+"""Tables with versions: every commit has a number, and a snapshot sees what was committed up to its own.
+
+A serializable transaction remembers which points and ranges it has read. When it wants to commit writes, and any of them
+was changed by a commit after its snapshot, it is aborted. What it wrote without reading conflicts with nothing.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.ydb_endpoint.errors import Refused, Status
+from tests.ydb_endpoint.types import Maybe, Type
+
+Key: TypeAlias = tuple[Any, ...]
+Row: TypeAlias = dict[str, Any]
+
+
+class _Top:
+    """Greater than any value: the end of every key that begins alike."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+
+TOP = _Top()
+
+
+@dataclass
+class Table:
+    path: str
+    columns: dict[str, Type]
+    key: tuple[str, ...]
+    # The keys at which it was split when it was made, and the limits on its partitions.
+    settings: dict[str, Any]
+    keys: list[Key] = field(default_factory=list)
+    versions: dict[Key, list[tuple[int, Row | None]]] = field(default_factory=dict)
+
+    def key_of(self, row: Row) -> Key:
+        return tuple(row[column] for column in self.key)
+
+    def is_nullable(self, column: str) -> bool:
+        return isinstance(self.columns[column], Maybe)
+
+    def row_at(self, key: Key, snapshot: int) -> Row | None:
+        for commit, row in reversed(self.versions.get(key, ())):
+            if commit <= snapshot:
+                return row
+        return None
+
+    def changed_at(self, key: Key) -> int:
+        """The last commit that changed it."""
+        versions = self.versions.get(key)
+        return versions[-1][0] if versions else 0
+
+    def keys_between(self, low: Key, high: Key) -> list[Key]:
+        """Both ends included, where an end may be a prefix, closed by TOP."""
+        return self.keys[bisect_left(self.keys, low) : bisect_right(self.keys, high)]
+
+    def write(self, key: Key, row: Row | None, commit: int, oldest_snapshot: int) -> None:
+        versions = self.versions.get(key)
+        if versions is None:
+            insort(self.keys, key)
+            versions = self.versions[key] = []
+        versions.append((commit, row))
+        while len(versions) > 1 and versions[1][0] <= oldest_snapshot:
+            del versions[0]
+
+
+class Patch(dict[str, Any]):
+    """Some columns of a row: the others stay as they are when it is committed."""
+
+    def onto(self, table: Table, row: Row | None) -> Row:
+        return (dict.fromkeys(table.columns) if row is None else row) | self
+
+
+class Database:
+    """All that the endpoint holds: directories, tables, and the number of the last commit."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.directories = {root}
+        self.tables: dict[str, Table] = {}
+        self.commits = 0
+        # Grows with every change of the schema, so that compiled texts can tell that they are out of date.
+        self.schema_version = 0
+        self.snapshots: Counter[int] = Counter()
+
+    def table(self, path: str) -> Table:
+        table = self.tables.get(path)
+        if table is None:
+            raise Refused(
+                Status.SCHEME_ERROR,
+                f"Cannot find table '{path}' because it does not exist or you do not have access permissions.",
+            )
+        return table
+
+    def begin(self, *, is_serializable: bool) -> "Transaction":
+        return Transaction(self, is_serializable=is_serializable)
+
+    def forget_dead_rows(self) -> None:
+        """Drop what no snapshot can see any more, now and then, so that a long life costs no memory."""
+        oldest = min(self.snapshots, default=self.commits)
+        for table in self.tables.values():
+            dead = [key for key, versions in table.versions.items() if _is_dead(versions, oldest)]
+            for key in dead:
+                del table.versions[key]
+                del table.keys[bisect_left(table.keys, key)]
+
+
+def _is_dead(versions: list[tuple[int, Row | None]], oldest_snapshot: int) -> bool:
+    commit, row = versions[-1]
+    return row is None and commit <= oldest_snapshot
+
+
+class Transaction:
+    def __init__(self, database: Database, *, is_serializable: bool) -> None:
+        self._database = database
+        self._snapshot = database.commits
+        database.snapshots[self._snapshot] += 1
+        self.is_serializable = is_serializable
+        self.is_open = True
+        self._writes: dict[str, dict[Key, Row | Patch | None]] = {}
+        self._points: set[tuple[str, Key]] = set()
+        self._ranges: list[tuple[str, Key, Key]] = []
+
+    def get(self, table: Table, key: Key) -> Row | None:
+        self._points.add((table.path, key))
+        return self._seen(table, key)
+
+    def scan(self, table: Table, low: Key, high: Key) -> Iterator[Row]:
+        """In the order of the key, the transaction's own writes included."""
+        self._ranges.append((table.path, low, high))
+        written = self._writes.get(table.path, {})
+        keys = set(table.keys_between(low, high)) | {key for key in written if low <= key <= high}
+        for key in sorted(keys):
+            row = self._seen(table, key)
+            if row is not None:
+                yield row
+
+    def _seen(self, table: Table, key: Key) -> Row | None:
+        written = self._writes.get(table.path, {})
+        if key not in written:
+            return table.row_at(key, self._snapshot)
+        row = written[key]
+        return row.onto(table, table.row_at(key, self._snapshot)) if isinstance(row, Patch) else row
+
+    def replace(self, table: Table, key: Key, row: Row | None) -> None:
+        """Write a whole row, or none. Reads nothing."""
+        self._writes_to(table)[key] = row
+
+    def upsert(self, table: Table, key: Key, columns: Row) -> None:
+        """Write some columns. Reads nothing either."""
+        writes = self._writes_to(table)
+        earlier = writes.get(key, Patch())
+        if isinstance(earlier, Patch):
+            writes[key] = Patch(earlier | columns)
+        else:
+            writes[key] = Patch(columns).onto(table, earlier)
+
+    def _writes_to(self, table: Table) -> "dict[Key, Row | Patch | None]":
+        if not self.is_serializable:
+            raise Refused(Status.GENERIC_ERROR, "Operation can't be performed in read only transaction")
+        return self._writes.setdefault(table.path, {})
+
+    def commit(self) -> None:
+        try:
+            if self._writes:
+                self._check_reads()
+                self._apply()
+        finally:
+            self.end()
+
+    def _check_reads(self) -> None:
+        tables = self._database.tables
+        overtaken = any(tables[path].changed_at(key) > self._snapshot for path, key in self._points) or any(
+            tables[path].changed_at(key) > self._snapshot
+            for path, low, high in self._ranges
+            for key in tables[path].keys_between(low, high)
+        )
+        if overtaken:
+            raise Refused(Status.ABORTED, "Transaction locks invalidated.")
+
+    def _apply(self) -> None:
+        database = self._database
+        database.commits += 1
+        oldest = min(database.snapshots)
+        for path, rows in self._writes.items():
+            table = database.tables[path]
+            for key, row in rows.items():
+                if isinstance(row, Patch):
+                    row = row.onto(table, table.row_at(key, database.commits))
+                table.write(key, row, database.commits, oldest)
+        if database.commits % 1000 == 0:
+            database.forget_dead_rows()
+
+    def end(self) -> None:
+        """Let go of the snapshot; what was not committed is gone."""
+        if self.is_open:
+            self.is_open = False
+            self._database.snapshots[self._snapshot] -= 1
+            self._database.snapshots += Counter()
