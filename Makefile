@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install test lint format proto lock bench clean
+.PHONY: help up install test lint format proto lock bench chaos clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,11 @@ lock: ## Choose the newest allowed versions of all dependencies anew
 
 bench: install ## Measure this machine: creates, drain, lateness, memory, idle CPU
 	$(BIN)/python -m benchmarks
+
+chaos: install ## Real processes, killed, paused, cut off and starved for about an hour
+	CHAOS=long $(BIN)/python -m pytest tests/chaos
+	$(BIN)/python -m tests.chaos --store sqlite --kills 300 --actions 100000
+	$(BIN)/python -m tests.chaos --store postgres --kills 100 --actions 100000
 
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

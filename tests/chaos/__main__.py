@@ -14,6 +14,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.disk import limited_disk, make_disk
+from tests.chaos.postgres import PostgresChaos
 from tests.chaos.run import Plan, Summary, run
 from tests.chaos.stores import ChaosStore, SqliteChaos
 
@@ -27,6 +29,9 @@ def main() -> int:
     parser.add_argument("--actions", type=int, default=100_000, help="actions to have acknowledged [%(default)s]")
     parser.add_argument("--seed", type=int, help="chooses the faults and the work; without it, any")
     parser.add_argument("--kills-only", action="store_true", help="no other fault than SIGKILL")
+    parser.add_argument(
+        "--limited-disk", action="store_true", help="fill the disk by a limit on files, not by mounting"
+    )
     parser.add_argument("--schedulers", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="keep histories, logs and the store here, in a new folder")
@@ -37,7 +42,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="clepsydra-chaos-") as temporary:
         folder = given.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=given.folder is None)
-        store = _store(given.store, folder, disk_can_fill=not given.kills_only)
+        store = _store(given, folder)
         summary = asyncio.run(_until_told(run(plan, folder, store, _tell)))
         if store.disk is not None:
             _tell(f"the disk was {store.disk.how}")
@@ -52,10 +57,12 @@ async def _until_told(running: Coroutine[Any, Any, Summary]) -> Summary:
     return await task
 
 
-def _store(name: str, folder: Path, *, disk_can_fill: bool) -> ChaosStore:
-    if name == "sqlite":
-        return SqliteChaos(folder, disk_can_fill=disk_can_fill)
-    raise NotImplementedError(name)
+def _store(given: argparse.Namespace, folder: Path) -> ChaosStore:
+    if given.store == "postgres":
+        return PostgresChaos(disk_can_fill=not (given.kills_only or given.limited_disk))
+    if given.kills_only:
+        return SqliteChaos(folder)
+    return SqliteChaos(folder, limited_disk if given.limited_disk else make_disk)
 
 
 def _tell(text: str) -> None:

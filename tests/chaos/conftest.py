@@ -22,7 +22,7 @@ async def start_world(tmp_path: Path) -> AsyncIterator[StartWorld]:
     async with AsyncExitStack() as started:
 
         async def start(**options: Any) -> World:
-            store = SqliteChaos(tmp_path, disk_can_fill=False)
+            store = SqliteChaos(tmp_path)
             world = await started.enter_async_context(World(tmp_path, store, **options))
             await world.ready()
             return world

@@ -32,10 +32,20 @@ class Disk(Protocol):
 
 def make_disk(folder: Path) -> Disk:
     """A disk at this folder, which is made; the best kind that this machine allows."""
+    return mounted_disk(folder) or limited_disk(folder)
+
+
+def mounted_disk(folder: Path) -> "MountedDisk | None":
+    """None where nothing may be mounted, and the folder is an ordinary one."""
     folder.mkdir()
     size = f"size={_SIZE_KIB}k"
     if os.geteuid() == 0 and _mount("-t", "tmpfs", "-o", size, "tmpfs", os.fspath(folder)):
         return MountedDisk(folder)
+    return None
+
+
+def limited_disk(folder: Path) -> "LimitedDisk":
+    folder.mkdir(exist_ok=True)
     return LimitedDisk(folder)
 
 

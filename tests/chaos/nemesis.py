@@ -89,6 +89,7 @@ async def fill_disk(world: World, chance: random.Random) -> None:
     world.events["full disks"] += 1
     await asyncio.sleep(chance.uniform(0.5, 3.0))
     disk.empty(_pids(world))
+    await world.store.recover()
 
 
 async def crash_database(world: World, chance: random.Random) -> None:

@@ -8,13 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.chaos.waiting import until
 from tests.end_to_end.processes import SCRIPT, environment
 
 # Where `tests` can be imported from.
 ROOT = Path(__file__).resolve().parents[2]
 
 _TAIL_LINES = 30
-_LOOK_S = 0.02
+# A command that takes longer than this hangs.
+_COMMAND_S = 300.0
 
 
 class Node:
@@ -76,19 +78,18 @@ class Node:
             os.kill(self.pid, signal.SIGCONT)
         self.is_paused = False
 
-    async def stop(self) -> int:
-        """SIGTERM, and wait for the end. Returns the exit code."""
+    async def stop(self) -> int | None:
+        """SIGTERM, and wait for the end. Returns the exit code; None if it does not end, and has to be killed."""
         self.wanted = False
         self.go_on()
         if self.is_running:
             os.kill(self.pid, signal.SIGTERM)
-        return await self.ended()
-
-    async def ended(self) -> int:
-        # The end of a process is no event of this loop.
-        while (code := self.exit_code) is None:  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_S)
-        return code
+        try:
+            await until(lambda: not self.is_running, f"{self.name} ends")
+        except AssertionError:
+            self.kill()
+            return None
+        return self.exit_code
 
     def said(self) -> str:
         """What the present process has said."""
@@ -120,6 +121,11 @@ async def run_command(*arguments: str) -> tuple[int, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await process.communicate()
+    try:
+        async with asyncio.timeout(_COMMAND_S):
+            said, _ = await process.communicate()
+    except TimeoutError as error:
+        process.kill()
+        raise AssertionError(f"{' '.join(arguments)} did not end within {_COMMAND_S:g} s") from error
     assert process.returncode is not None
     return process.returncode, said.decode(errors="replace")

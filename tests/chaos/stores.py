@@ -1,9 +1,10 @@
 """The stores that chaos runs on, each with the faults that are its own."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from tests.chaos.disk import Disk, make_disk
+from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy
 
 
@@ -29,6 +30,10 @@ class ChaosStore(Protocol):
         """Crash it, and start it again."""
         ...
 
+    async def recover(self) -> None:
+        """What an operator does when the disk has room again."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -37,16 +42,16 @@ class SqliteChaos:
 
     can_restart = False
 
-    def __init__(self, folder: Path, *, disk_can_fill: bool) -> None:
+    def __init__(self, folder: Path, make_disk: Callable[[Path], Disk] | None = None) -> None:
         self._folder = folder
-        self._disk_can_fill = disk_can_fill
+        self._make_disk = make_disk
         self.disk: Disk | None = None
         self.wires: list[Proxy] = []
         self.url = ""
 
     async def start(self) -> None:
-        if self._disk_can_fill:
-            self.disk = make_disk(self._folder / "disk")
+        if self._make_disk is not None:
+            self.disk = self._make_disk(self._folder / "disk")
         where = self.disk.folder if self.disk is not None else self._folder
         self.url = f"sqlite:///{where}/clepsydra.db"
 
@@ -56,6 +61,9 @@ class SqliteChaos:
 
     async def restart(self) -> None:
         raise NotImplementedError("a file has no server that could crash")
+
+    async def recover(self) -> None:
+        """A file needs nothing."""
 
     async def close(self) -> None:
         if self.disk is not None:

@@ -30,7 +30,7 @@ LOCK_LIFE_S = SETTINGS["worker.lock_life_ms"] / 1000
 
 _WATCH_S = 0.05
 _DEFECT = "defect of"
-# More of them tell no more.
+# More of them tell no more: then nothing is started again, and the run comes to its end.
 _TROUBLES_MAX = 20
 _AUDIT_TRIES = 40
 _AUDIT_PAUSE_S = 0.5
@@ -172,6 +172,9 @@ class World:
         for wire in self.wires:
             await wire.close()
         await self.store.close()
+        if self._watching is not None and not self._watching.cancelled():
+            # It never ends by itself, unless by a mistake of its own.
+            self._watching.result()
 
     async def _watch(self) -> None:
         """Lead wires to where schedulers listen, and start again what ended by itself, as an operator's tools would."""
@@ -196,8 +199,10 @@ class World:
             self.events["servers that found no store"] += 1
         else:
             self.troubles.append(f"{node.name} ended by itself with {node.exit_code}:\n{node.tail()}")
-            assert len(self.troubles) < _TROUBLES_MAX, "\n".join(self.troubles)
-        node.start()
+        if len(self.troubles) < _TROUBLES_MAX:
+            node.start()
+        else:
+            node.wanted = False
 
     def defects(self) -> list[str]:
         """What the servers themselves call a defect."""

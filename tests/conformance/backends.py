@@ -13,6 +13,8 @@ from clepsydra.store.port import Store
 from clepsydra.store.postgres import PostgresStore
 from clepsydra.store.sqlite import SqliteStore
 from tests.postgres.installations import Installation
+from tests.ydb import installations as ydb_installations
+from tests.ydb_endpoint import Evaluation
 
 SHARDS = 4
 
@@ -127,4 +129,39 @@ class PostgresBackend:
         await self._installation.drop()
 
 
-BACKENDS: dict[str, type[Backend]] = {"memory": MemoryBackend, "sqlite": SqliteBackend, "postgres": PostgresBackend}
+class YdbBackend:
+    """A directory of its own on an endpoint that evaluates named expressions again at each use, or on a real server."""
+
+    hints_reach_other_handles = False
+    evaluation = Evaluation.AFRESH
+
+    def __init__(self, directory: Path) -> None:
+        del directory
+        self._installation = ydb_installations.Installation(self.evaluation)
+
+    async def open(self, clock: Clock) -> Store:
+        # Its clock is the server's.
+        del clock
+        await self._installation.install(SHARDS)
+        return await self.reopen()
+
+    async def reopen(self) -> Store:
+        return await self._installation.open()
+
+    async def close(self) -> None:
+        await self._installation.close()
+
+
+class YdbOnceBackend(YdbBackend):
+    evaluation = Evaluation.ONCE
+
+
+BACKENDS: dict[str, type[Backend]] = {
+    "memory": MemoryBackend,
+    "sqlite": SqliteBackend,
+    "postgres": PostgresBackend,
+    "ydb": YdbBackend,
+    "ydb-once": YdbOnceBackend,
+}
+if ydb_installations.REAL_SERVER:
+    BACKENDS = {"ydb": YdbBackend}

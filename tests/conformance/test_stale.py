@@ -26,6 +26,8 @@ async def assert_rotation(store: Store, limit: int, stale: list[Row], *, seen: i
     pages = [page async for page in rotate(store, limit, from_us)]
     assert sorted((row for page in pages for row in page.stale), key=key) == sorted(stale, key=key)
     assert sum(page.seen for page in pages) == seen
+    # The end is told with the last row, not by an empty page after it.
+    assert len(pages) == max(1, -(-seen // limit))
 
 
 async def queue(world: World, names: list[str], times_us: list[int]) -> list[Row]:
@@ -66,6 +68,15 @@ async def test_a_rotation_begins_at_the_time_it_is_told(world: World) -> None:
     from_us = world.at(9)
     later = [row for row in stale if row.at_us >= from_us]
     await assert_rotation(world.store, 4, later, seen=11, from_us=from_us)
+
+
+async def test_a_rotation_that_fell_behind_the_time_goes_on_from_the_time(world: World) -> None:
+    stale = await queue(world, [f"a{n}" for n in range(20)], [world.at(n) for n in range(20)])
+    page = await world.store.stale(0, (world.at(2), "a2", "any guid"), world.at(9), 1000)
+    assert sorted(page.stale, key=key) == sorted((row for row in stale if row.at_us >= world.at(9)), key=key)
+    assert page.seen == 11
+    page = await world.store.stale(0, (world.at(12), "a12", "~"), world.at(9), 1000)
+    assert page.seen == 7
 
 
 async def test_an_empty_shard_has_nothing_to_find(world: World) -> None:

@@ -1,5 +1,8 @@
 """A store URL as libpq's users write it, and what is refused in one."""
 
+from pathlib import Path
+from urllib.parse import quote_plus
+
 import pytest
 
 from clepsydra.store.errors import WrongUrl
@@ -12,12 +15,14 @@ def test_a_url_needs_no_options() -> None:
     assert address.shown == "postgresql://db/app"
 
 
-def test_what_is_ours_is_taken_out_and_what_is_libpqs_is_left() -> None:
+def test_what_is_ours_is_taken_out_and_what_is_libpqs_is_left(tmp_path: Path) -> None:
+    root = tmp_path / "ca.pem"
+    root.touch()
     address = parsed(
         "postgresql://ada@one,two:5433/app?schema=timers&pool_size=3&connect_timeout=9&sslmode=verify-full"
-        "&sslrootcert=/ca.pem&application_name=mill&options=-c%20geqo%3Doff"
+        f"&sslrootcert={root}&application_name=mill&options=-c%20geqo%3Doff"
     )
-    assert address.dsn == "postgresql://ada@one,two:5433/app?sslmode=verify-full&sslrootcert=%2Fca.pem"
+    assert address.dsn == f"postgresql://ada@one,two:5433/app?sslmode=verify-full&sslrootcert={quote_plus(str(root))}"
     assert (address.schema, address.pool_size, address.connect_timeout_s) == ("timers", 3, 9)
     assert address.settings == {"application_name": "mill", "options": "-c geqo=off"}
 
@@ -54,6 +59,7 @@ def test_values_that_leave_the_driver_free_are_accepted() -> None:
         ("gssencmode=require", "asks for gssencmode=require"),
         ("target_session_attrs=standby", "a store is written to"),
         ("sslrootcert=system&sslmode=require", "needs sslmode=verify-full"),
+        ("sslmode=verify-full&sslrootcert=/nowhere.pem", "sslrootcert=/nowhere.pem, and no such file can be read"),
         ("schema", "not name=value"),
     ],
 )

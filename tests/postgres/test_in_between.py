@@ -58,11 +58,9 @@ async def test_a_certificate_must_be_trusted_and_of_the_host(installation: Insta
             await opens(f"{by_name}&sslrootcert=system")
 
 
-@pytest.mark.parametrize("options", ["sslmode=sometimes", "sslmode=verify-full&sslrootcert=/nowhere.pem"])
-async def test_tls_options_that_cannot_be_followed_are_refused(installation: Installation, options: str) -> None:
-    with pytest.raises((Unusable, Unavailable)) as refused:
-        await opens(f"{installation.url}&{options}")
-    assert "sometimes" in str(refused.value) or "nowhere.pem" in str(refused.value) or "sslmode" in str(refused.value)
+async def test_a_tls_mode_that_does_not_exist_is_refused(installation: Installation) -> None:
+    with pytest.raises(Unusable, match="`sslmode` parameter must be one of"):
+        await opens(f"{installation.url}&sslmode=sometimes")
 
 
 def refusing(startup: bytes) -> tuple[bytes, bytes]:
@@ -84,7 +82,7 @@ async def test_a_pooler_is_refused_with_a_sentence(
     installation: Installation, pooler: Callable[[bytes], tuple[bytes, bytes]]
 ) -> None:
     async with laid(Wire(installation.server, change_startup=pooler)) as wire:
-        with pytest.raises(Unusable, match="PgBouncer.*; name PostgreSQL itself in the URL"):
+        with pytest.raises(Unusable, match=r"PgBouncer.*; name PostgreSQL itself in the URL"):
             await opens(installation.through(wire.url))
-        with pytest.raises(Unusable, match="PgBouncer.*; name PostgreSQL itself in the URL"):
+        with pytest.raises(Unusable, match=r"PgBouncer.*; name PostgreSQL itself in the URL"):
             await PostgresStore.install(installation.through(wire.url), None)

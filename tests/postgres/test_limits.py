@@ -6,9 +6,8 @@ import pytest
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.store.errors import Unavailable
-from clepsydra.store.port import PutOutcome
 from clepsydra.store.postgres import PostgresStore
-from tests.conformance.worlds import World
+from tests.conformance.worlds import DONE, World
 from tests.postgres.installations import Installation
 from tests.postgres.transactions import begun, waits_for_lock
 
@@ -16,22 +15,23 @@ from tests.postgres.transactions import begun, waits_for_lock
 async def test_who_waits_too_long_for_a_lock_or_for_a_connection_is_told_so(
     world: World, installation: Installation
 ) -> None:
-    [action] = await world.carry_out(world.create("a"))
+    actions = await world.carry_out(world.create("a"), world.create("b"))
     single = await PostgresStore.open(f"{installation.url}&pool_size=1", SystemClock())
-    change = world.change(action)
+    changes = [world.change(action) for action in actions]
     async with begun(installation) as stranger:
         await stranger.connection.execute(f"SELECT FROM {installation.schema}.scheduled_actions FOR UPDATE")
-        put = asyncio.create_task(single.put([change]))
-        await waits_for_lock(installation, put)
-        with pytest.raises(Unavailable, match="all 1 connections .* are in use; raise pool_size"):
+        puts = [asyncio.create_task(single.put([change])) for change in changes]
+        await waits_for_lock(installation, puts[0])
+        # The two have the only connection in turn, each until its lock timeout.
+        with pytest.raises(Unavailable, match=r"all 1 connections .* are in use; raise pool_size"):
             await single.get(["a"])
-        with pytest.raises(Unavailable, match="was busy with the same rows for too long"):
-            await put
+        for put in puts:
+            with pytest.raises(Unavailable, match="was busy with the same rows for too long"):
+                await put
     # Certainly not done, so that it can be done now.
-    [result] = await single.put([change])
-    assert result.outcome is PutOutcome.DONE
+    assert await single.put(changes) == [DONE] * 2
     await single.close()
-    await world.assert_sound(actions=1, stale_rows=1)
+    await world.assert_sound(actions=2, stale_rows=2)
 
 
 async def test_a_store_that_is_closed_says_so(installation: Installation) -> None:

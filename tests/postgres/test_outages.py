@@ -1,32 +1,33 @@
 """The server dies and comes back, or another one takes its place: calls go on, and nothing is lost or doubled."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
+import asyncpg
 import pytest
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
-from clepsydra.store.port import Action, PutResult
+from clepsydra.store.port import Action, Put, PutResult
 from clepsydra.store.postgres import PostgresStore
 from tests.conformance.worlds import DONE, World
+from tests.postgres.installations import Installation
 from tests.postgres.server import Server, following, running
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """One of its own, which can be killed."""
+    """One that can be killed. Whatever is done to it, it runs again at the end of a test."""
     with running() as started:
         yield started
 
 
 @pytest.fixture
-async def store(server: Server) -> AsyncIterator[PostgresStore]:
-    await PostgresStore.install(server.url, 4)
-    opened = await PostgresStore.open(server.url, SystemClock())
-    yield opened
-    await opened.close()
+async def installation(server: Server) -> Installation:
+    made = Installation(server.url)
+    await PostgresStore.install(made.url, 4)
+    return made
 
 
 class Traffic:
@@ -49,9 +50,9 @@ class Traffic:
             async with self.created:
                 self.created.notify_all()
 
-    async def _try(self, put: object) -> list[PutResult]:
+    async def _try(self, put: Put) -> list[PutResult]:
         try:
-            return await self.world.store.put([put])  # type: ignore[list-item]
+            return await self.world.store.put([put])
         except (Unavailable, OutcomeUnknown):
             return []
 
@@ -75,8 +76,10 @@ async def test_an_immediate_restart_loses_nothing_and_doubles_nothing(server: Se
     await world.assert_sound(actions=len(traffic.acknowledged))
 
 
-async def test_hints_are_heard_again_after_a_restart(server: Server, store: PostgresStore) -> None:
-    other = await PostgresStore.open(server.url, SystemClock())
+async def test_hints_are_heard_again_after_a_restart(
+    server: Server, store: PostgresStore, installation: Installation
+) -> None:
+    other = await PostgresStore.open(installation.url, SystemClock())
     world = World(store, other, await store.now(), Ids.from_system())
     waiting = asyncio.create_task(other.wait(2, 60))
     await asyncio.to_thread(server.restart, "fast")
@@ -89,23 +92,25 @@ async def test_hints_are_heard_again_after_a_restart(server: Server, store: Post
 
 async def test_a_server_that_is_down_is_unavailable_until_it_is_back(server: Server, store: PostgresStore) -> None:
     server.stop("fast")
-    with pytest.raises(Unavailable, match="cannot be reached"):
-        await store.now()
-    server.start()
+    try:
+        with pytest.raises(Unavailable, match="cannot be reached"):
+            await store.now()
+    finally:
+        server.start()
     assert await store.now() > 0
 
 
-async def test_a_standby_takes_over(server: Server) -> None:
+async def test_a_standby_takes_over() -> None:
     """Both hosts are in the URL; whichever can be written to is the store."""
-    with following(server) as standby:
+    with running() as primary, following(primary) as standby:
         # The standby is named first, so that being able to be connected to is not enough.
-        url = f"postgresql://postgres@127.0.0.1:{standby.port},127.0.0.1:{server.port}/postgres"
+        url = f"postgresql://postgres@127.0.0.1:{standby.port},127.0.0.1:{primary.port}/postgres"
         await PostgresStore.install(url, 4)
         store = await PostgresStore.open(url, SystemClock())
         world = World(store, store, await store.now(), Ids.from_system())
         [action] = await world.carry_out(world.create("before"))
-        await caught_up(standby, "before")
-        server.stop("immediate")
+        await caught_up(primary, standby)
+        primary.stop("immediate")
         await asyncio.to_thread(standby.promote)
         traffic = Traffic(world)
         flowing = asyncio.create_task(traffic.flow())
@@ -117,14 +122,16 @@ async def test_a_standby_takes_over(server: Server) -> None:
         await store.close()
 
 
-async def caught_up(standby: Server, action_id: str) -> None:
-    """Replication is not synchronous here: wait until the standby has it."""
-    import asyncpg
+async def caught_up(primary: Server, standby: Server) -> None:
+    """Replication is not synchronous here: wait until the standby has what the primary has."""
+    written = await asked(primary, "SELECT pg_current_wal_lsn()::text")
+    while not await asked(standby, f"SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn"):
+        pass
 
-    connection = await asyncpg.connect(standby.url)
+
+async def asked(server: Server, question: str) -> object:
+    connection = await asyncpg.connect(server.url)
     try:
-        seen = "SELECT count(*) FROM clepsydra.scheduled_actions WHERE meta_action_id = $1"
-        while not await connection.fetchval(seen, action_id):
-            await asyncio.sleep(0)
+        return await connection.fetchval(question)
     finally:
         await connection.close()

@@ -128,6 +128,7 @@ SIGHTS: tuple[str, ...] = (
     "a put came too late",
     "a put recognised its own guid",
     "a request was replayed",
+    "a creation was repeated after its record had gone",
     "a shard lock was taken over",
     "a client did not learn the outcome",
     "a worker was stopped by a failing store",

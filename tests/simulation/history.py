@@ -15,10 +15,16 @@ class History:
         self._clock = clock
         self._start_us = clock.now_us()
         self._events: list[Event] = []
+        self._is_closed = False
 
     def note(self, who: str, what: str, *details: Any) -> None:
         """Details are values that print the same in every process."""
-        self._events.append((self._clock.now_us(), who, what, details))
+        if not self._is_closed:
+            self._events.append((self._clock.now_us(), who, what, details))
+
+    def close(self) -> None:
+        """The run has been judged: what is left of it does not belong here."""
+        self._is_closed = True
 
     def __len__(self) -> int:
         return len(self._events)

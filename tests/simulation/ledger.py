@@ -89,6 +89,11 @@ class Books:
     def life_of(self, attempt_id: str) -> Life:
         return self.lives[attempt_id.partition("-")[0]]
 
+    def forget(self, guid: str) -> None:
+        """The same guid begins anew, as if it had never been."""
+        for attempt_id in [attempt_id for attempt_id in self.attempts if attempt_id.startswith(guid)]:
+            self.successes.discard(self.attempts.pop(attempt_id).idempotency_key)
+
     def ends(self) -> dict[str, int]:
         """How many attempts were begun, and how many ended in which way."""
         counts = {"begun": len(self.attempts), **{end.value: 0 for end in End}}

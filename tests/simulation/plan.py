@@ -138,9 +138,9 @@ class _Drawing:
         self._seed = seed
         self._store = store
         self._random = random.Random(f"plan {seed}")
-        # One run in ten is long enough for tombstones to be purged, and for calls to come later than they may.
-        self._is_long = self._chance(0.1)
-        self._end_us = self._between(30, 40) * SECOND_US if self._is_long else self._between(3, 8) * SECOND_US
+        # One run in twenty is long enough for tombstones to be purged, and for calls to come later than they may.
+        self._is_long = self._chance(0.05)
+        self._end_us = self._between(30, 40) * SECOND_US if self._is_long else self._between(2, 6) * SECOND_US
         self._workers = self._between(1, 3)
         self._schedulers = self._between(1, 2)
         self._actions = self._between(1, 6)
@@ -170,7 +170,7 @@ class _Drawing:
 
     def _worker_plan(self) -> WorkerPlan:
         lock_life_ms = self._between(500, 1500)
-        poll_max_ms = self._between(500, 1500)
+        poll_max_ms = self._between(500, 1500) * (4 if self._is_long else 1)
         return WorkerPlan(
             loops=self._between(1, 3),
             attempts=self._one_of((1, 3, 20, 20, 20)),
@@ -212,7 +212,7 @@ class _Drawing:
         periodic = self._chance(0.35)
         return SpecPlan(
             delay_us=self._random.choice((0, 0, self._random.randint(0, 3 * SECOND_US))),
-            interval_us=self._random.randint(150, 2000) * MILLISECOND_US if periodic else 0,
+            interval_us=self._random.randint(150, 2000) * MILLISECOND_US * (8 if self._is_long else 1) * periodic,
             drift=self._chance(0.3),
             max_runs=self._one_of((0, 1, 3)),
             max_attempts=self._one_of((1, 2, 3, 0)),
@@ -265,14 +265,14 @@ class _Drawing:
             return []
         share = self._one_of((0.02, 0.08, 0.25))
         kinds = [fault for fault in CallFault if self._chance(0.5)] or list(CallFault)
-        lease_us = self._worker.lease_ms * MILLISECOND_US
+        late_us = 30 * SECOND_US if self._is_long else 3 * self._worker.lease_ms * MILLISECOND_US
         calls = []
         for node in range(self._workers + self._schedulers):
             name = self._name(node)
             for method in _WORKER_CALLS if node < self._workers else _SCHEDULER_CALLS:
                 for nth in range(1, _CALLS[method] + 1):
                     if self._chance(share):
-                        fault, delay_us = self._random.choice(kinds), self._random.randint(1, 3 * lease_us)
+                        fault, delay_us = self._random.choice(kinds), self._random.randint(1, late_us)
                         calls.append(TroubledCall(name, method, nth, fault, delay_us))
         return calls
 

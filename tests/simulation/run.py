@@ -102,6 +102,8 @@ class _World:
         except Deadlock as error:
             self._verdict.violated("the fleet goes on", str(error))
         self._verdict.is_final = True
+        self._history.close()
+        steps = self._loop.steps
         self._bury()
         return Report(
             self._plan,
@@ -109,7 +111,7 @@ class _World:
             self._history,
             dict(self._weather.marks),
             self._rules.books.ends(),
-            self._loop.steps,
+            steps,
             self._history.digest(),
         )
 

@@ -1,6 +1,6 @@
 """A node's way to the store: the port, with everything that can go wrong between a caller and a database.
 
-Every call takes at least one turn of the event loop there and one back, so that others act in between.
+Calls take turns of the event loop there and back, or time, so that others act in between.
 """
 
 import asyncio
@@ -156,10 +156,12 @@ class Wire:
         return answer
 
     async def _travel(self) -> None:
+        """Half of the way nobody can come in between, and sometimes it takes time."""
         line = self._line
-        if line.slow_share and line.random.random() < line.slow_share:
+        luck = line.random.random()
+        if luck < line.slow_share:
             await asyncio.sleep(seconds(round(line.random.random() * line.latency_us)))
-        else:
+        elif luck < 0.5:
             await asyncio.sleep(0)
 
     async def _wait(self, delay_us: int) -> None:

@@ -7,8 +7,8 @@ in which a distributed database fails. What it cannot show is how YDB plans and 
 `make test-ydb`, which runs the same tests on a real server.
 """
 
+from tests.ydb_endpoint.endpoint import Endpoint
+from tests.ydb_endpoint.engine import Engine
+from tests.ydb_endpoint.execution import Evaluation
 
-
-
-
-
+__all__ = ["Endpoint", "Engine", "Evaluation"]

@@ -1,7 +1,7 @@
 """Many callers, few store calls: what comes in while a batch is under way goes out together in the next.
 
 Memory is bounded: what waits or is under way is counted, by number and by size, and what does not fit is refused. What
-nobody waits for any more is dropped before it is sent. One future per item, one task per batch.
+nobody waits for any more is dropped before it is sent. An item costs one future; a task sends batches while any wait.
 """
 
 import asyncio
@@ -53,13 +53,13 @@ class Gathering(Generic[Item, Result]):
         self._behind: dict[object, deque[_Waiting[Item, Result]] | None] = {}
         self._items = 0
         self._bytes = 0
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._senders: set[asyncio.Task[None]] = set()
+        self._sending = 0
         self._woken = False
 
     def add(self, item: Item, deadline_us: int | None = None) -> asyncio.Future[Result | Exception]:
         """Its result, or why there is none: an error is a result here, because nobody may be left to catch it."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result | Exception] = loop.create_future()
+        future: asyncio.Future[Result | Exception] = asyncio.get_running_loop().create_future()
         size = self._size_of(item)
         if self._items >= self._bounds.pending_items or self._bytes + size > self._bounds.pending_bytes:
             future.set_result(Overloaded("the scheduler has too much to write already: try again a little later"))
@@ -67,28 +67,35 @@ class Gathering(Generic[Item, Result]):
         self._items += 1
         self._bytes += size
         self._line_up((item, size, deadline_us, future))
-        if not self._woken and len(self._under_way) < self._bounds.in_flight:
-            # Not at once: whoever else is ready to run now can still come along.
-            self._woken = True
-            loop.call_soon(self._send_waiting)
+        self._wake_sender()
         return future
 
     async def idle(self) -> None:
         """Return when nothing waits and nothing is under way."""
-        while self._waiting or self._under_way:
-            if self._under_way:
-                await asyncio.wait(self._under_way)
-            # What was added just now, or waits behind what ended just now, is sent in the loop's next turn.
-            await asyncio.sleep(0)
+        while self._senders:
+            await asyncio.wait(self._senders)
 
-    def _send_waiting(self) -> None:
+    def _wake_sender(self) -> None:
+        if self._woken or self._sending == self._bounds.in_flight:
+            return
+        # It begins in the loop's next turn: whoever else is ready to run in this one can still come along.
+        self._woken = True
+        self._sending += 1
+        sender = asyncio.get_running_loop().create_task(self._send_waiting())
+        self._senders.add(sender)
+        sender.add_done_callback(self._senders.discard)
+
+    async def _send_waiting(self) -> None:
         self._woken = False
-        while self._waiting and len(self._under_way) < self._bounds.in_flight:
-            batch = self._next_batch()
-            if batch:
-                task = asyncio.get_running_loop().create_task(self._send(batch))
-                self._under_way.add(task)
-                task.add_done_callback(self._sent)
+        try:
+            while self._waiting:
+                batch = self._next_batch()
+                if self._waiting:
+                    self._wake_sender()
+                if batch:
+                    await self._send(batch)
+        finally:
+            self._sending -= 1
 
     def _line_up(self, waiting: _Waiting[Item, Result]) -> None:
         if self._name_of is not None:
@@ -147,11 +154,6 @@ class Gathering(Generic[Item, Result]):
     def _let_go(self, batch: list[_Waiting[Item, Result]]) -> None:
         self._items -= len(batch)
         self._bytes -= sum([size for _, size, _, _ in batch])
-
-    def _sent(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            self._send_waiting()
 
 
 async def all_of(futures: Sequence[asyncio.Future[Result]]) -> list[Result]:

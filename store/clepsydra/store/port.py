@@ -256,7 +256,7 @@ class Store(Protocol):
         ...
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
-        """Look at one page of processing_queue, from a time or after a row's key, for rows with old guids."""
+        """Look at one page of processing_queue for rows with old guids: from a time, and after a row's key if given."""
         ...
 
     async def wait(self, shard_id: int, timeout_s: float) -> bool:

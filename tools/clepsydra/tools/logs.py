@@ -5,11 +5,12 @@ What handlers and libraries write through Python's own `logging` looks the same.
 
 import logging
 import sys
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from clepsydra.tools.log_stream import LogStream
 from clepsydra.tools.settings import LogSettings
 
 _SHARED: list[Processor] = [
@@ -21,22 +22,21 @@ _SHARED: list[Processor] = [
 
 def configure_logs(settings: LogSettings, stream: TextIO | None = None) -> FilteringBoundLogger:
     """Set up logging for this process, once, and return its logger."""
-    stream = stream or sys.stderr
+    surviving = LogStream(stream or sys.stderr)
     level = logging.getLevelNamesMapping()[settings.level.upper()]
-    rendered = _rendered(settings, stream)
+    rendered = [surviving.tell_losses, *_rendered(settings, surviving.isatty())]
     structlog.configure(
         processors=[*_SHARED, *rendered],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", surviving)),
         cache_logger_on_first_use=True,
     )
-    _configure_libraries(rendered, stream, level)
+    _configure_libraries(rendered, surviving, level)
     logger: FilteringBoundLogger = structlog.get_logger()
     return logger
 
 
-def _rendered(settings: LogSettings, stream: TextIO) -> list[Processor]:
-    on_terminal = stream.isatty()
+def _rendered(settings: LogSettings, on_terminal: bool) -> list[Processor]:
     if settings.format == "text" or (settings.format == "auto" and on_terminal):
         return [structlog.dev.ConsoleRenderer(colors=on_terminal)]
     return [structlog.processors.dict_tracebacks, _in_order, structlog.processors.JSONRenderer(ensure_ascii=False)]
@@ -47,7 +47,7 @@ def _in_order(_logger: Any, _method: str, event: EventDict) -> EventDict:
     return {"timestamp": event.pop("timestamp"), "level": event.pop("level"), "event": event.pop("event"), **event}
 
 
-def _configure_libraries(rendered: list[Processor], stream: TextIO, level: int) -> None:
+def _configure_libraries(rendered: list[Processor], stream: LogStream, level: int) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

@@ -31,7 +31,8 @@ class Pool:
         self._clock = clock
         self._tally = tally
         self._log = log
-        self._running: set[Attempt] = set()
+        # In the order in which they started: a set would have another order in every process.
+        self._running: dict[Attempt, None] = {}
         self._changed = asyncio.Event()
         finisher.when_written = self.give_back
 
@@ -66,7 +67,7 @@ class Pool:
             if now_us >= attempt.deadline_us:
                 self._finisher.ended(attempt, NOT_STARTED)
                 continue
-            self._running.add(attempt)
+            self._running[attempt] = None
             attempt.task = loop.create_task(self._execute(attempt))
             self._watch(attempt, now_us)
 
@@ -119,6 +120,6 @@ class Pool:
             attempt.timer = None
         if attempt.extension is not None:
             await asyncio.shield(attempt.extension)
-        self._running.discard(attempt)
+        self._running.pop(attempt, None)
         self._finisher.ended(attempt, result)
         self._changed.set()

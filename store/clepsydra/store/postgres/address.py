@@ -3,6 +3,7 @@
 Three options are ours; the rest mean what they mean to libpq. What the driver would silently not do is refused.
 """
 
+import os
 import re
 import ssl
 from collections.abc import Mapping
@@ -45,6 +46,7 @@ _OF_LIBPQ = frozenset(
         "options",
     }
 )
+_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 # These are for the server.
 _SETTINGS = ("application_name", "options")
 # The driver does neither: these are the values that leave it free not to.
@@ -78,15 +80,11 @@ def parsed(url: str) -> Address:
     place, _, query = url.partition("?")
     shown = without_password(place)
     options = _options(query, shown)
-    schema = options.pop("schema", SCHEMA_DEFAULT)
-    if not _SCHEMA.fullmatch(schema):
-        raise WrongUrl(
-            f"the store URL {shown!r} has the schema {schema!r}: a schema is named by at most 48 lower-case letters, "
-            "digits and underscores, not a digit first"
-        )
+    schema = checked_schema(options.pop("schema", SCHEMA_DEFAULT))
     pool_size = _number(options, "pool_size", POOL_SIZE_DEFAULT, 1, 1_000, shown)
     connect_timeout_s = _number(options, "connect_timeout", CONNECT_TIMEOUT_DEFAULT_S, 1, 60, shown)
     arguments = _trust_of_the_system(options, shown)
+    _check_files(options, shown)
     arguments["target_session_attrs"] = _kind_of_server(options, shown)
     settings = {name: options.pop(name) for name in _SETTINGS if name in options}
     return Address(
@@ -98,6 +96,16 @@ def parsed(url: str) -> Address:
         settings,
         f"{shown}?schema={schema}" if schema != SCHEMA_DEFAULT else shown,
     )
+
+
+def checked_schema(name: str) -> str:
+    """The name, if it can be one: it becomes part of statements."""
+    if not _SCHEMA.fullmatch(name):
+        raise WrongUrl(
+            f"the schema {name!r} cannot be: it is named by at most 48 lower-case letters, digits and underscores, "
+            "not a digit first"
+        )
+    return name
 
 
 def _options(query: str, shown: str) -> dict[str, str]:
@@ -132,6 +140,13 @@ def _trust_of_the_system(options: dict[str, str], shown: str) -> dict[str, Any]:
         raise WrongUrl(f"the store URL {shown!r} has sslrootcert=system, which needs sslmode=verify-full")
     del options["sslrootcert"]
     return {"ssl": ssl.create_default_context()}
+
+
+def _check_files(options: dict[str, str], shown: str) -> None:
+    """What the driver reports of a missing file looks like a server that is down."""
+    for name in _FILES:
+        if name in options and not os.access(options[name], os.R_OK):
+            raise WrongUrl(f"the store URL {shown!r} has {name}={options[name]}, and no such file can be read")
 
 
 def _kind_of_server(options: dict[str, str], shown: str) -> str:

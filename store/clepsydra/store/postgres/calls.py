@@ -39,11 +39,18 @@ class Patience:
         self._loop = asyncio.get_running_loop()
         self._ends_at = self._loop.time() + PATIENCE_S
         self._pause_s = _FIRST_PAUSE_S
+        self._failure: Exception | None = None
         self.may_be_done = False
 
     @property
     def left_s(self) -> float:
         return self._ends_at - self._loop.time()
+
+    def failure(self, latest: Exception) -> Exception:
+        """What it failed by: that time ran out in the end says less than what went wrong before."""
+        if self._failure is None or not isinstance(latest, TimeoutError):
+            self._failure = latest
+        return self._failure
 
     async def pause(self) -> None:
         """Wait before the next try, each time for longer."""
@@ -129,14 +136,15 @@ class Calls:
             try:
                 return await self._pool.acquire(timeout=max(patience.left_s, 0.001))
             except FAILURES as error:
-                if isinstance(error, TimeoutError) and self._is_exhausted():
+                if isinstance(patience.failure(error), TimeoutError) and self._is_exhausted():
                     raise self._exhaustion(patience) from error
                 await self._bear(error, patience)
 
     async def _bear(self, error: Exception, patience: Patience) -> None:
         """Wait for the next try, or raise what the caller shall see."""
+        failure = patience.failure(error)
         if not is_worth_another_try(error) or patience.left_s <= 0:
-            raise translated(error, self._shown, may_be_done=patience.may_be_done) from error
+            raise translated(failure, self._shown, may_be_done=patience.may_be_done) from error
         if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
             # The other connections lead to the same standby.
             await self._pool.expire_connections()

@@ -21,7 +21,7 @@ from clepsydra.store.port import (
 )
 from clepsydra.store.postgres.calls import Calls, Patience
 
-_LOST = "lost"
+LOST = "lost"
 _DONE = PutResult(PutOutcome.DONE)
 _TOO_LATE = PutResult(PutOutcome.TOO_LATE)
 _NOT_SEEN = (None, None, None)
@@ -43,7 +43,7 @@ async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
         lost = []
         for place, judgement, *current in answer.rows:
             n = pending[place]
-            if judgement == _LOST:
+            if judgement == LOST:
                 lost.append(n)
             else:
                 results[n] = put_result(puts[n], judgement, current)
@@ -94,7 +94,7 @@ async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list
         lost = []
         for place, judgement in answer.rows:
             n = pending[place]
-            if judgement == _LOST:
+            if judgement == LOST:
                 lost.append(n)
             else:
                 outcomes[n] = _ADVANCE_OUTCOMES[judgement]

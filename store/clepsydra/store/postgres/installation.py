@@ -88,18 +88,20 @@ def _version(address: Address, server: int, plan_cache_mode: str, comment: str |
             f"the store {address.shown} did not take over the session's settings, as behind PgBouncer; "
             f"name PostgreSQL itself in the URL"
         )
-    if comment is None:
-        return 0
-    found = _VERSION.fullmatch(comment)
+    return 0 if comment is None else version_of(comment, address.shown)
+
+
+def version_of(comment: str | None, shown: str) -> int:
+    """The version that the comment of the table of locks tells; a newer one is refused."""
+    found = _VERSION.fullmatch(comment or "")
     if found is None:
         raise Unusable(
-            f"the schema {address.schema} of the store {address.shown} has a table shard_locks that is not "
-            f"Clepsydra's; name another schema in the URL"
+            f"the store {shown} has a table shard_locks that is not Clepsydra's; name another schema in the URL"
         )
     version = int(found[1])
     if version > SCHEMA_VERSION:
         raise Unusable(
-            f"the store {address.shown} has schema version {version}, and this Clepsydra knows versions up to "
+            f"the store {shown} has schema version {version}, and this Clepsydra knows versions up to "
             f"{SCHEMA_VERSION}; upgrade Clepsydra"
         )
     return version

@@ -501,3 +501,13 @@ SELECT shard_id, false, '', '', 0, 0 FROM generate_series(0, $1::integer - 1) AS
 
 -- name: count_locks
 SELECT count(*)::integer FROM clepsydra.shard_locks;
+
+-- Where and when an application creates an action in a transaction of its own, and what is there already.
+-- name: look_before_creation
+SELECT
+    obj_description('clepsydra.shard_locks'::regclass, 'pg_class'),
+    (SELECT count(*)::integer FROM clepsydra.shard_locks),
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    s.meta_action_id, s.meta_action_guid, s.meta, s.spec, s.status, s.status_scheduled_at
+FROM (SELECT) AS here
+LEFT JOIN clepsydra.scheduled_actions AS s ON s.meta_action_id_hash = 0 AND s.meta_action_id = $1;

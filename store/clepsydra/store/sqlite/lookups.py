@@ -73,7 +73,9 @@ def due(
 def stale(
     connection: apsw.Connection, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int
 ) -> StalePage:
-    at_us, action_id, guid = after or (from_us - 1, "\U0010ffff", "")
+    # Behind the row, and not before the time: whichever comes later.
+    start = (from_us - 1, "\U0010ffff", "")
+    at_us, action_id, guid = start if after is None else max(after, start)
     # One row more than the page has tells whether there is another page.
     position = {"shard_id": shard_id, "at": at_us, "action_id": action_id, "guid": guid, "limit": limit + 1}
     rows = fetch(connection, "stale_page", position)

@@ -354,3 +354,19 @@ INSERT INTO shard_locks VALUES (?, 0, '', '', 0, 0);
 
 -- name: count_locks
 SELECT count(*) FROM shard_locks;
+
+-- For an application that creates an action in a transaction of its own: without the temporary tables.
+-- name: write_life
+INSERT INTO scheduled_actions (
+    meta_action_id_hash, meta_action_id, meta_action_guid, meta, spec, status, status_scheduled_at
+)
+VALUES (0, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (meta_action_id_hash, meta_action_id) DO UPDATE SET
+    meta_action_guid = excluded.meta_action_guid,
+    meta = excluded.meta,
+    spec = excluded.spec,
+    status = excluded.status,
+    status_scheduled_at = excluded.status_scheduled_at;
+
+-- name: append_row
+INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at) VALUES (?, ?, ?, ?, ?);

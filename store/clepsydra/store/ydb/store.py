@@ -59,7 +59,10 @@ class YdbStore:
 
     @classmethod
     async def open(cls, url: str, environment: Mapping[str, str], ids: Ids) -> "YdbStore":
-        location = locate(url)
+        return await cls.open_at(locate(url), environment, ids)
+
+    @classmethod
+    async def open_at(cls, location: Location, environment: Mapping[str, str], ids: Ids) -> "YdbStore":
         driver = await connect(location, environment)
         sessions = Sessions(driver, location.path, location.limits)
         tries = Tries(location, ids)

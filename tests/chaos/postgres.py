@@ -1,0 +1,70 @@
+"""PostgreSQL under chaos: every process has a wire of its own to a real server, which crashes and whose disk fills."""
+
+import asyncio
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+from tests.chaos.disk import Disk, mounted_disk
+from tests.chaos.proxy import Proxy
+from tests.postgres.server import Server
+
+
+class PostgresChaos:
+    """A server of its own, in a folder that its user can reach; a test's own folder usually cannot be."""
+
+    can_restart = True
+
+    def __init__(self, *, disk_can_fill: bool) -> None:
+        self._disk_can_fill = disk_can_fill
+        self._folder: Path | None = None
+        self._server: Server | None = None
+        self.disk: Disk | None = None
+        self.wires: list[Proxy] = []
+        self.url = ""
+
+    async def start(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="clepsydra-chaos-postgres-"))
+        self._folder.chmod(0o711)  # noqa: ASYNC240 - a local folder
+        if self._disk_can_fill:
+            self.disk = mounted_disk(self._folder / "disk")
+        where = self._folder / "server" if self.disk is None else self.disk.folder
+        where.mkdir(exist_ok=True)  # noqa: ASYNC240
+        self._server = Server(where)
+        await asyncio.to_thread(self._server.start)
+        self.url = self._server.url
+
+    async def url_for(self, node: str) -> str:
+        del node
+        assert self._server is not None
+        wire = Proxy(f"127.0.0.1:{self._server.port}")
+        await wire.start()
+        self.wires.append(wire)
+        return self.url.replace(f":{self._server.port}/", f":{wire.address.rpartition(':')[2]}/")
+
+    async def restart(self) -> None:
+        assert self._server is not None
+        await asyncio.to_thread(self._server.restart, "immediate")
+
+    async def recover(self) -> None:
+        """A server that could not write its log has crashed; with no room to recover in, it has gone for good."""
+        assert self._server is not None
+        if not _listens(self._server.port):
+            await asyncio.to_thread(self._server.start)
+
+    async def close(self) -> None:
+        for wire in self.wires:
+            await wire.close()
+        if self._server is not None and _listens(self._server.port):
+            await asyncio.to_thread(self._server.stop, "immediate")
+        if self.disk is not None:
+            self.disk.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+
+
+def _listens(port: int) -> bool:
+    """A server that recovers listens already; one that is gone does not."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

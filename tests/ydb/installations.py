@@ -1,0 +1,80 @@
+"""Installations for tests: on an endpoint of their own, or on a real server if one is named.
+
+`make test-ydb YDB=grpc://localhost:2136/local` names one in the environment variable `TEST_YDB`. Each test then has a
+directory of its own there, and takes it away afterwards.
+"""
+
+import os
+import random
+from itertools import count
+
+import ydb
+import ydb.aio
+
+from clepsydra.core.ids import Ids
+from clepsydra.store.ydb import YdbStore
+from clepsydra.store.ydb.connection import connect
+from clepsydra.store.ydb.installation import TABLES
+from clepsydra.store.ydb.location import locate
+from tests.ydb_endpoint import Endpoint, Engine, Evaluation
+from tests.ydb_endpoint.endpoint import DATABASE
+
+REAL_SERVER = os.environ.get("TEST_YDB")
+
+_numbers = count(1)
+
+
+class Installation:
+    """A place to install to, and the handles on it."""
+
+    def __init__(self, evaluation: Evaluation = Evaluation.AFRESH) -> None:
+        self.endpoint = None if REAL_SERVER else Endpoint(Engine(DATABASE, evaluation=evaluation))
+        self._handles: list[YdbStore] = []
+        self.url = ""
+
+    async def install(self, shards: int) -> None:
+        if self.endpoint is None:
+            assert REAL_SERVER is not None
+            self.url = f"{as_store_url(REAL_SERVER)}?path=clepsydra_tests/{os.getpid()}_{next(_numbers)}"
+        else:
+            await self.endpoint.start()
+            self.url = self.endpoint.url()
+        await YdbStore.install(self.url, shards, os.environ, _ids())
+
+    async def open(self) -> YdbStore:
+        store = await YdbStore.open(self.url, os.environ, _ids())
+        self._handles.append(store)
+        return store
+
+    async def close(self) -> None:
+        for store in self._handles:
+            await store.close()
+        if self.endpoint is not None:
+            await self.endpoint.stop()
+        elif self.url:
+            await _remove(self.url)
+
+
+def as_store_url(server: str) -> str:
+    """
+    >>> as_store_url("grpc://localhost:2136/local")
+    'ydb://localhost:2136/local'
+    """
+    return server.replace("grpcs://", "ydbs://").replace("grpc://", "ydb://")
+
+
+def _ids() -> Ids:
+    return Ids(random.Random(next(_numbers)))
+
+
+async def _remove(url: str) -> None:
+    location = locate(url)
+    driver = await connect(location, os.environ)
+    try:
+        async with ydb.aio.QuerySessionPool(driver) as pool:
+            for table in TABLES:
+                await pool.execute_with_retries(f"DROP TABLE `{location.path}/{table}`")
+        for name in ("schema_version_1", ""):
+            await driver.scheme_client.remove_directory(f"{location.path}/{name}".rstrip("/"))
+    finally:
+        await driver.stop()

@@ -1,0 +1,31 @@
+"""The endpoint as a process of its own: `python -m tests.ydb_endpoint --port 0` prints its port and serves."""
+
+import argparse
+import asyncio
+import signal
+
+from tests.ydb_endpoint.endpoint import Endpoint
+
+
+async def _serve(port: int) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    endpoint = Endpoint()
+    await endpoint.start(port)
+    try:
+        print(endpoint.port, flush=True)  # noqa: T201 - this is how whoever started it learns the port
+        await stopped.wait()
+    finally:
+        await endpoint.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    asyncio.run(_serve(parser.parse_args().port))
+
+
+if __name__ == "__main__":
+    main()
