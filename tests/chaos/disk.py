@@ -1,8 +1,8 @@
 """A disk that can be full.
 
 Where a file system may be mounted, it is a small one in memory that is shrunk to what it holds: whoever writes is told
-ENOSPC, as on a full disk. Elsewhere the processes may not write beyond the present end of the file that grows: they are
-told EFBIG, which is another error with the same meaning for a store.
+ENOSPC, as on a full disk. Elsewhere the processes may write to the beginnings of files only, whether these grow or not:
+they are told EFBIG, another error with the same meaning for a store.
 """
 
 import os
@@ -85,8 +85,7 @@ class LimitedDisk:
         self.folder = folder
 
     def fill(self, pids: Iterable[int]) -> None:
-        largest = max((path.stat().st_size for path in self.folder.iterdir()), default=0)
-        self._limit(pids, largest + _ROOM_KIB * 1024)
+        self._limit(pids, _ROOM_KIB * 1024)
 
     def empty(self, pids: Iterable[int]) -> None:
         self._limit(pids, resource.RLIM_INFINITY)

@@ -3,7 +3,7 @@
 import pytest
 
 from clepsydra.core.moments import SECOND_US
-from clepsydra.store.port import Action, Advance, AdvanceOutcome, Row
+from clepsydra.store.port import Action, Advance, AdvanceOutcome, Queue, Row
 from tests.conformance.worlds import World, begin, finish, moved
 
 DONE, STALE, GONE = AdvanceOutcome.DONE, AdvanceOutcome.STALE, AdvanceOutcome.GONE
@@ -238,3 +238,18 @@ async def test_each_row_of_a_large_mixed_batch_has_its_own_outcome(world: World)
     again = [DONE if n % 6 < 2 else GONE for n in range(1200)]
     assert await world.store.advance(advances, mark) == again
     assert await world.content() == (actions, rows)
+
+
+async def test_a_row_that_moves_onto_another_of_its_life_replaces_it(world: World) -> None:
+    """Only a damaged installation has two: whoever meets them must be able to go on."""
+    action, row = await world.waiting("a", world.at(60), shard_id=2)
+    moved_away = await world.advance(begin(row))
+    [changed] = await world.carry_out(world.change(action, shard_id=3))
+    await world.carry_out(world.change(changed, shard_id=2)._replace(action=action))
+    [second] = [entry.row for entry in await world.entries(2) if entry.row.queue is Queue.INCOMING]
+    await world.migrate(second)
+    [again] = [entry.row for entry in await world.entries(2) if entry.row.at_us == row.at_us]
+    landed = await world.advance(begin(again))
+    assert landed.at_us == moved_away.at_us
+    audit = await world.audit()
+    assert (audit.actions, audit.live_rows) == (1, 1)

@@ -7,6 +7,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,8 +16,17 @@ from pathlib import Path
 INSTALLATIONS = {16: "pginstall", 18: "pginstall18"}
 NEWEST = 18
 
-# PostgreSQL refuses to run as root.
+# PostgreSQL refuses to run as root, so a process that has become somebody else runs it. This is not left to
+# `subprocess`, which would have to fork, and a fork of a process with gRPC's threads may die.
 _USER = "nobody"
+_AS_USER = f"""
+import os, pwd, sys
+user = pwd.getpwnam({_USER!r})
+os.setgroups([])
+os.setgid(user.pw_gid)
+os.setuid(user.pw_uid)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 # Tests kill the server, never the machine, so nothing is lost without a sync, and they run in half the time.
 _FAST = {"fsync": "off", "full_page_writes": "off"}
@@ -28,7 +38,7 @@ class Server:
     def __init__(self, folder: Path, version: int = NEWEST, settings: Mapping[str, str] = _FAST) -> None:
         self._folder = folder
         self._port = _free_port()
-        self._run_as = {"user": _USER, "group": pwd.getpwnam(_USER).pw_gid, "extra_groups": []} if _is_root() else {}
+        self._as_user = [sys.executable, "-c", _AS_USER] if _is_root() else []
         if _is_root():
             shutil.chown(folder, _USER, pwd.getpwnam(_USER).pw_gid)
         self._binaries = self._usable(_binaries(version))
@@ -89,26 +99,24 @@ class Server:
         # What is started here lives on, so its output must not go into a pipe that somebody waits for.
         with tempfile.TemporaryFile("w+") as output:
             done = subprocess.run(
-                [self._binaries / command, "-D", self._data, *arguments],
+                [*self._as_user, self._binaries / command, "-D", self._data, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd=self._folder,
                 check=False,
-                **self._run_as,  # type: ignore[call-overload]
             )
             output.seek(0)
-            assert done.returncode == 0, f"{command} failed:\n{output.read()}"
+            assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{output.read()}"
 
     def _usable(self, binaries: Path) -> Path:
         """The binaries, or a copy of them if the user may not reach them where they are."""
-        try:
-            subprocess.run([binaries / "postgres", "--version"], capture_output=True, check=True, **self._run_as)  # type: ignore[call-overload]
-        except PermissionError:
-            copied = self._folder / "installation"
-            shutil.copytree(binaries.parent, copied, ignore=shutil.ignore_patterns("include"))
-            return copied / "bin"
-        return binaries
+        version: list[str | Path] = [*self._as_user, binaries / "postgres", "--version"]
+        if subprocess.run(version, capture_output=True, check=False).returncode == 0:
+            return binaries
+        copied = self._folder / "installation"
+        shutil.copytree(binaries.parent, copied, ignore=shutil.ignore_patterns("include"))
+        return copied / "bin"
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from clepsydra.v1.scheduler_pb2 import (
     DeleteActionRequest,
     GetActionRequest,
     ListActionsRequest,
+    ListActionsResponse,
     PauseActionRequest,
     ResumeActionRequest,
     RunActionRequest,
@@ -96,7 +97,9 @@ class Client:
         action_id = action_id_of(call.action)
         window = self._promises.window(action_id)
         request = _request(call, request_id)
-        answer = await self._until_told(call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request, _PATIENCE_S))
+        answer = await self._until_told(
+            call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request, _PATIENCE_S)
+        )
         if answer is None:
             return False
         if call.kind == "delete":
@@ -123,9 +126,8 @@ class Client:
         listed: dict[str, str] = {}
         token = ""
         while True:
-            request = ListActionsRequest(page_size=2, page_token=token)
             try:
-                page = await self._ask(lambda scheduler, request=request: scheduler.list_actions(request))
+                page = await self._page(token)
             except (Unanswered, errors.StoreUnavailable):
                 return False
             for action in page.actions:
@@ -137,6 +139,11 @@ class Client:
                 break
         self._promises.listed(windows, listed)
         return False
+
+    async def _page(self, token: str) -> ListActionsResponse:
+        request = ListActionsRequest(page_size=2, page_token=token)
+        page: ListActionsResponse = await self._ask(lambda scheduler: scheduler.list_actions(request))
+        return page
 
     async def _batch(self, call: CallPlan, request_id: str) -> bool:
         numbers = sorted({call.action, (call.action + 1) % self._actions})

@@ -1,4 +1,4 @@
-"""Everything that can go wrong in a run, as values: a plan lists them, the run carries them out, and a mark proves it."""
+"""Everything that can go wrong in a run, as values: a plan lists them, a run carries them out, and marks prove it."""
 
 from enum import Enum
 from typing import NamedTuple

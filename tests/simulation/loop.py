@@ -9,6 +9,7 @@ What a dead or a stalled process would do next is kept from running.
 import asyncio
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -41,6 +42,11 @@ GATE: ContextVar[Gate | None] = ContextVar("GATE", default=None)
 class VirtualLoop(asyncio.BaseEventLoop):
     """Ready callbacks run in the order that `chooser` picks; without one, in the order in which they became ready."""
 
+    # What asyncio keeps to itself.
+    _ready: deque[Any]
+    _scheduled: list[Any]
+    _stopping: bool
+
     def __init__(self, chooser: random.Random | None = None, start_s: float = 0.0) -> None:
         super().__init__()
         self._chooser = chooser
@@ -56,7 +62,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Make callbacks ready that a gate had kept."""
         self._ready.extend(handles)
 
-    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         """As asyncio does it, without its checks: nearly all the time of a run is spent around here."""
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
@@ -112,10 +120,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Nobody sleeps in a selector, so nobody has to be woken."""
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> NoReturn:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> NoReturn:
         raise RealWorld(f"{func} was to run in a thread")
 
-    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> NoReturn:
+    def _asyncgen_finalizer_hook(self, agen: Any) -> None:
+        """What a run left half-way is closed in the loop's own thread: there is no other."""
+        if not self.is_closed():
+            self.create_task(agen.aclose())
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> NoReturn:
         raise RealWorld(f"{callback} was called from a thread")
 
 

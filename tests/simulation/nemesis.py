@@ -167,7 +167,7 @@ class Tables:
 
     def _double(self, key: Key) -> None:
         """Another row for a little later, as if a write had been carried out twice."""
-        queue, shard_id, at_us, action_id, guid = key
+        _, shard_id, at_us, action_id, guid = key
         row = self._memory.rows[key]
         second = (Queue.PROCESSING, shard_id, at_us + 1, action_id, guid)
         self._memory.rows[second] = type(row)(at_us + 1, row.added_to_incoming_queue_at_us)

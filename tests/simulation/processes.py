@@ -1,7 +1,7 @@
 """A process of the simulated fleet: it can be killed, and held back, between any two of its callbacks.
 
 A killed process stops in the middle of whatever it did: no callback of it runs again, no `finally`, no cancellation.
-What it would have done next is kept until the run has been judged, so that no collector of garbage closes its coroutines.
+What it would have done next is kept until the run has been judged, so that no garbage collector closes its coroutines.
 """
 
 import asyncio

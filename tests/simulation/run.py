@@ -124,7 +124,7 @@ class _World:
             living.result()
 
     async def _tire(self) -> None:
-        while self._loop.steps < _STEPS_MAX:
+        while self._loop.steps < _STEPS_MAX:  # noqa: ASYNC110 - it is virtual time
             await asyncio.sleep(1)
         self._verdict.violated("the fleet comes to rest", f"{self._loop.steps} steps were not enough")
 

@@ -63,7 +63,7 @@ async def test_old_rows_wait_for_room_in_the_pool_and_not_for_the_next_hold_of_t
 async def test_a_page_full_of_rows_that_lie_ahead_is_not_read_over_and_over() -> None:
     fleet = Fleet(shards=1)
     counting = Counting(fleet.store)
-    worker = fleet.add_worker(counting, page=2, horizon_ms=60_000)  # type: ignore[arg-type]
+    worker = fleet.add_worker(counting, page=2, horizon_ms=60_000)
     for n in range(5):
         await fleet.create(f"a{n}", delay_us=MINUTE_US // 2)
     await fleet.until(lambda: worker.tally.succeeded == 5, MINUTE_US)

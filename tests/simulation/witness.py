@@ -117,12 +117,21 @@ class Witness:
         return await self._both(lambda store: store.stats(now_us))
 
     async def audit(self, limit: int) -> Audit:
-        return await self._both(lambda store: store.audit(limit))
+        async def audited(store: Store) -> Audit:
+            audit = await store.audit(limit)
+            # The rows of an action have no order.
+            sorted_rows = [found._replace(rows=sorted(found.rows, key=str)) for found in audit.violations]
+            return audit._replace(violations=sorted_rows)
+
+        return await self._both(audited)
 
     async def _both(self, call: Callable[[Store], Awaitable[T]]) -> T:
         answer = await call(self._memory)
         if self._tested is not None:
-            other: Any = await call(self._tested)
+            try:
+                other: Any = await call(self._tested)
+            except Exception as error:  # the specification did not raise
+                other = error
             if other != answer:
-                self._oracle.violated("the store answers as the specification does", f"{other} is not {answer}")
+                self._oracle.violated("the store answers as the specification does", f"{other!r} is not {answer}")
         return answer

@@ -8,8 +8,7 @@ import os
 import random
 from itertools import count
 
-import ydb
-import ydb.aio
+from ydb.aio.query import QuerySessionPool
 
 from clepsydra.core.ids import Ids
 from clepsydra.store.ydb import YdbStore
@@ -71,7 +70,7 @@ async def _remove(url: str) -> None:
     location = locate(url)
     driver = await connect(location, os.environ)
     try:
-        async with ydb.aio.QuerySessionPool(driver) as pool:
+        async with QuerySessionPool(driver) as pool:
             for table in TABLES:
                 await pool.execute_with_retries(f"DROP TABLE `{location.path}/{table}`")
         for name in ("schema_version_1", ""):

@@ -17,16 +17,18 @@ from tests.ydb_endpoint import Endpoint, Engine, Evaluation
 from tests.ydb_endpoint.endpoint import DATABASE
 
 SHARDS = 2
-# Short enough for a test, long enough for a busy machine.
-SHORT = Limits(sessions=8, timeout_s=0.5, retry_s=5.0, connect_s=10.0)
-# One try and a few more.
-IMPATIENT = SHORT._replace(retry_s=0.1)
+# Nothing ends early, however busy the machine is.
+PATIENT = Limits(sessions=8, timeout_s=30.0, retry_s=30.0, connect_s=30.0)
+# A slow answer is not waited for. Whatever else is slow then is tried again, which changes no outcome.
+BRISK = PATIENT._replace(timeout_s=0.5, scan_timeout_s=0.5)
+# A few tries, and no more.
+IMPATIENT = PATIENT._replace(retry_s=0.1)
 
 Call = Callable[[Store], Awaitable[Any]]
 
 
 @asynccontextmanager
-async def opened(endpoint: Endpoint, limits: Limits = SHORT, seed: int = 1) -> AsyncIterator[YdbStore]:
+async def opened(endpoint: Endpoint, limits: Limits = PATIENT, seed: int = 1) -> AsyncIterator[YdbStore]:
     """A store on the endpoint, installed if it is not there."""
     location = locate(endpoint.url())._replace(limits=limits)
     await YdbStore.install(endpoint.url(), SHARDS, {}, Ids(random.Random(seed)))
@@ -96,10 +98,12 @@ async def _acquired(store: Store, guid: str, now_us: int) -> Lock | None:
 
 
 @asynccontextmanager
-async def scene(endpoint: Endpoint, limits: Limits = SHORT) -> AsyncIterator[Scene]:
-    async with opened(endpoint, limits) as store:
-        made = Scene(store, await store.now())
+async def scene(endpoint: Endpoint, limits: Limits = PATIENT) -> AsyncIterator[Scene]:
+    """Built by a patient store, and then seen through one with the given limits."""
+    async with opened(endpoint) as builder, opened(endpoint, limits) as store:
+        made = Scene(builder, await builder.now())
         await made.build()
+        made.store = store
         yield made
 
 

@@ -54,6 +54,4 @@ def _parts_of(index: int, result: ResultSet, most_rows: int | None) -> Iterator[
         for row in rows[start : start + _PART_ROWS]:
             items = [encoded(kind, row[name]) for name, kind in result.columns.items()]
             found.rows.append(value_pb2.Value(items=items))
-        yield query_pb2.ExecuteQueryResponsePart(
-            status=int(Status.SUCCESS), result_set_index=index, result_set=found
-        )
+        yield query_pb2.ExecuteQueryResponsePart(status=int(Status.SUCCESS), result_set_index=index, result_set=found)

@@ -53,9 +53,7 @@ def _bound(name: str, kind: Type, sent: Mapping[str, Any]) -> Any:
     typed = sent[name]
     actual = type_from_message(typed.type)
     if actual != kind:
-        raise Refused(
-            Status.BAD_REQUEST, f"Parameter {name} type mismatch, expected: {kind}, actual: {actual}"
-        )
+        raise Refused(Status.BAD_REQUEST, f"Parameter {name} type mismatch, expected: {kind}, actual: {actual}")
     if is_rows(kind):
         assert isinstance(kind, ListOf)
         assert isinstance(kind.item, StructOf)

@@ -47,7 +47,12 @@ class Endpoint:
         interceptors = [] if users is None else [_Doorkeeper()]
         self._server = grpc.aio.server(
             interceptors=interceptors,
-            options=[("grpc.max_receive_message_length", _MESSAGE_BYTES), ("grpc.so_reuseport", 0)],
+            options=[
+                ("grpc.max_receive_message_length", _MESSAGE_BYTES),
+                ("grpc.so_reuseport", 0),
+                # The SDK asks every ten seconds whether the server is there.
+                ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+            ],
         )
         self._queries = QueryService(self.engine, self.cut)
         self._discovery = DiscoveryService(self.engine, secure=certificate is not None)
@@ -97,12 +102,10 @@ class Endpoint:
         await self.stop()
 
 
-class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc's stubs leave it untyped
+class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs alone
     """Lets nobody in without the token, except to get one."""
 
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
         metadata = dict(handler_call_details.invocation_metadata)
         if handler_call_details.method == _LOGIN or metadata.get(_TICKET_HEADER) == TOKEN:
             return await continuation(handler_call_details)

@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
@@ -36,7 +37,18 @@ class Request(NamedTuple):
 class Session:
     session_id: str
     transactions: dict[str, Transaction] = field(default_factory=dict)
-    is_busy: bool = False
+    _is_busy: bool = False
+
+    @contextmanager
+    def at_work(self) -> Iterator["Session"]:
+        """A session does one thing at a time."""
+        if self._is_busy:
+            raise Refused(Status.SESSION_BUSY, "Pending previous query completion")
+        self._is_busy = True
+        try:
+            yield self
+        finally:
+            self._is_busy = False
 
 
 class Engine:

@@ -1,7 +1,7 @@
 """Executes a compiled text within a transaction, one statement after the other.
 
-Between two statements others get a turn, so transactions overlap as they do on a real server. Whether a named expression
-is evaluated once, or again at each use, is for the test to choose: YDB promises neither.
+Between two statements others get a turn, so transactions overlap as they do on a real server. Whether a named
+expression is evaluated once, or again at each use, is for the test to choose: YDB promises neither.
 """
 
 import asyncio

@@ -66,16 +66,16 @@ class ExpressionParser:
             items = reader.listed(self.expression)
             reader.expect_symbol(")")
             return items[0] if len(items) == 1 else Tuple(tuple(items))
-        match reader.next.kind:
-            case "parameter":
-                return Parameter(reader.take().text)
-            case "number":
-                return Literal(INT32, int(reader.take().text))
-            case "text":
-                return _text(reader.take().text)
-            case "name":
-                return self._named()
-        reader.refuse("an expression")
+        kind = reader.next.kind
+        if kind == "parameter":
+            return Parameter(reader.take().text)
+        if kind == "number":
+            return Literal(INT32, int(reader.take().text))
+        if kind == "text":
+            return _text(reader.take().text)
+        if kind != "name":
+            reader.refuse("an expression")
+        return self._named()
 
     def _named(self) -> Expression:
         reader = self._reader

@@ -80,13 +80,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def compiled(expression: Expression, scope: Scope) -> Compiled:
     match expression:
-        case Literal(type=kind, value=value):
-            return Compiled(kind, lambda _row, _run: value, is_constant=True)
-        case Parameter(name=name):
-            return _parameter(name, scope)
-        case Column():
-            cell, kind = scope.find(expression)
-            return Compiled(kind, lambda row, _run: row[cell])
+        case Literal() | Parameter() | Column():
+            return _plain(expression, scope)
         case Call(name=name, arguments=arguments):
             return _call(name, arguments, scope)
         case Cast():
@@ -101,6 +96,16 @@ def compiled(expression: Expression, scope: Scope) -> Compiled:
             return _case(expression, scope)
         case Tuple() | TypeName() | Star():
             raise wrong_text(f"{type(expression).__name__} is no value")
+
+
+def _plain(expression: Literal | Parameter | Column, scope: Scope) -> Compiled:
+    if isinstance(expression, Parameter):
+        return _parameter(expression.name, scope)
+    if isinstance(expression, Literal):
+        value = expression.value
+        return Compiled(expression.type, lambda _row, _run: value, is_constant=True)
+    cell, kind = scope.find(expression)
+    return Compiled(kind, lambda row, _run: row[cell])
 
 
 def condition(expression: Expression, scope: Scope) -> Compiled:
@@ -231,9 +236,7 @@ def _compare_tuples(sign: str, left: Tuple, right: Tuple, scope: Scope) -> Compi
     compare = _COMPARE[sign]
 
     def evaluate(row: Cells, run: Run) -> bool:
-        return compare(
-            tuple(a.evaluate(row, run) for a, _ in pairs), tuple(b.evaluate(row, run) for _, b in pairs)
-        )
+        return compare(tuple(a.evaluate(row, run) for a, _ in pairs), tuple(b.evaluate(row, run) for _, b in pairs))
 
     return Compiled(BOOL, evaluate)
 

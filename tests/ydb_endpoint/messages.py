@@ -6,9 +6,7 @@ The SDK chooses between copies of it by the version of protobuf, which type chec
 from importlib import import_module
 from typing import Any
 
-import ydb
-
-assert ydb.VERSION, "the SDK is imported first: it decides which copy is used"
+import ydb  # noqa: F401 - it is imported first, because it decides which copy is used
 
 
 def _generated(name: str) -> Any:

@@ -55,9 +55,7 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
             transaction_id = self._engine.begin(session, is_serializable=_is_serializable(request.tx_settings))
         except Refused as refused:
             return refusal(query_pb2.BeginTransactionResponse, refused)
-        return query_pb2.BeginTransactionResponse(
-            status=_SUCCESS, tx_meta=query_pb2.TransactionMeta(id=transaction_id)
-        )
+        return query_pb2.BeginTransactionResponse(status=_SUCCESS, tx_meta=query_pb2.TransactionMeta(id=transaction_id))
 
     async def CommitTransaction(self, request: Any, context: Any) -> Any:  # noqa: N802
         self._engine.record("CommitTransaction")
@@ -89,8 +87,9 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
             if request.exec_mode == query_pb2.EXEC_MODE_EXPLAIN:
                 yield self._explained(text)
                 return
-            results, transaction_id = await self._work(request, text)
-            await self._strike_after(fault)
+            with self._engine.session(request.session_id).at_work() as session:
+                results, transaction_id = await self._work(session, request, text)
+                await self._strike_after(fault)
         except Refused as refused:
             yield refusal(query_pb2.ExecuteQueryResponsePart, refused)
             return
@@ -98,17 +97,10 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
         for part in parts(results, transaction_id, concurrent=request.concurrent_result_sets, most_rows=most_rows):
             yield part
 
-    async def _work(self, request: Any, text: str) -> tuple[list[ResultSet], str]:
-        session = self._engine.session(request.session_id)
-        if session.is_busy:
-            raise Refused(Status.SESSION_BUSY, "Pending previous query completion")
-        session.is_busy = True
-        try:
-            if not request.HasField("tx_control"):
-                return await self._implicit(request, text), ""
-            return await self._in_transaction(session, request, text)
-        finally:
-            session.is_busy = False
+    async def _work(self, session: Session, request: Any, text: str) -> tuple[list[ResultSet], str]:
+        if not request.HasField("tx_control"):
+            return await self._implicit(request, text), ""
+        return await self._in_transaction(session, request, text)
 
     async def _implicit(self, request: Any, text: str) -> list[ResultSet]:
         """Without transaction control: DDL by itself, everything else as one serializable transaction."""

@@ -27,8 +27,11 @@ class Read(NamedTuple):
 class Names(Protocol):
     """What a SELECT can refer to by name."""
 
-    parameters: Mapping[str, Type]
-    named: Mapping[str, "Selection"]
+    @property
+    def parameters(self) -> Mapping[str, Type]: ...
+
+    @property
+    def named(self) -> Mapping[str, "Selection"]: ...
 
     def table(self, name: str) -> Table: ...
 

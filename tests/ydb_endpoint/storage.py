@@ -1,7 +1,7 @@
 """Tables with versions: every commit has a number, and a snapshot sees what was committed up to its own.
 
-A serializable transaction remembers which points and ranges it has read. When it wants to commit writes, and any of them
-was changed by a commit after its snapshot, it is aborted. What it wrote without reading conflicts with nothing.
+A serializable transaction remembers which points and ranges it has read. When it wants to commit writes, and any of
+them was changed by a commit after its snapshot, it is aborted. What it wrote without reading conflicts with nothing.
 """
 
 from bisect import bisect_left, bisect_right, insort

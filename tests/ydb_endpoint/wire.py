@@ -1,4 +1,4 @@
-"""A relay in front of the server, whose connections can be cut: what a crashed machine or a broken network looks like."""
+"""A relay in front of the server, whose connections can be cut: that is what a crashed machine looks like."""
 
 import asyncio
 import socket
@@ -46,8 +46,8 @@ class Wire:
             self._writers.add(far)
             there, back = asyncio.create_task(_copy(reader, far)), asyncio.create_task(_copy(far_reader, writer))
             await asyncio.wait([there, back], return_when=asyncio.FIRST_COMPLETED)
-            for end in (writer, far):
-                end.transport.abort()
+            writer.transport.abort()
+            far.transport.abort()
             await asyncio.wait([there, back])
         finally:
             for end in (writer, far):

@@ -205,8 +205,8 @@ def _expired(spec: Spec, status: Status, _event: Expired, moment: Moment) -> Ste
     return _go_on(spec, expired, moment, action_pb2.EXPIRED, "it could not start within its start deadline")
 
 
-def _purged(_spec: Spec, status: Status, _event: Purged, _moment: Moment) -> Step:
-    return Step(status, None)
+def _purged(_spec: Spec, status: Status, _event: Purged, moment: Moment) -> Step:
+    return _remove(_copy(status), moment)
 
 
 def _go_on(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:
@@ -229,8 +229,16 @@ def _end(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, r
     kept_us = duration_us(kept)
     # A change by a user makes a row in any case: it is purged as soon as a worker sees it.
     if kept_us == 0 and moment.row_at_us is not None:
-        return Step(status, None)
+        return _remove(status, moment)
     return _plan(status, moment.now_us + kept_us, moment)
+
+
+def _remove(status: Status, moment: Moment) -> Step:
+    """The action goes, or a tombstone stays in the way of calls of its earlier lives that may still be retried."""
+    if moment.now_us >= us_of(status.removable_time):
+        return Step(status, None)
+    status.state = action_pb2.DELETED
+    return _plan(status, us_of(status.removable_time), moment)
 
 
 def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) -> Step:

@@ -202,7 +202,7 @@ class LogLine(_message.Message):
     def __init__(self, message: _Optional[str] = ...) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("state", "scheduled_time", "occurrence_time", "counters", "last_attempt", "reason", "occurrence")
+    __slots__ = ("state", "scheduled_time", "occurrence_time", "counters", "last_attempt", "reason", "occurrence", "removable_time")
     STATE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULED_TIME_FIELD_NUMBER: _ClassVar[int]
     OCCURRENCE_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -210,6 +210,7 @@ class Status(_message.Message):
     LAST_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     OCCURRENCE_FIELD_NUMBER: _ClassVar[int]
+    REMOVABLE_TIME_FIELD_NUMBER: _ClassVar[int]
     state: State
     scheduled_time: _timestamp_pb2.Timestamp
     occurrence_time: _timestamp_pb2.Timestamp
@@ -217,7 +218,8 @@ class Status(_message.Message):
     last_attempt: Attempt
     reason: str
     occurrence: Occurrence
-    def __init__(self, state: _Optional[_Union[State, str]] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., last_attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ..., occurrence: _Optional[_Union[Occurrence, _Mapping]] = ...) -> None: ...
+    removable_time: _timestamp_pb2.Timestamp
+    def __init__(self, state: _Optional[_Union[State, str]] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., last_attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ..., occurrence: _Optional[_Union[Occurrence, _Mapping]] = ..., removable_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Counters(_message.Message):
     __slots__ = ("succeeded_attempts", "failed_attempts", "interrupted_attempts", "consecutive_failed_attempts", "consecutive_interrupted_attempts", "runs", "missed_occurrences", "expired_occurrences")

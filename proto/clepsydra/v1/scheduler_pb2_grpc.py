@@ -112,7 +112,7 @@ class SchedulerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAction(self, request, context):
-        """Gives the action a new life with a fresh status, unless labels alone are changed.
+        """Gives the action a new life with a fresh status, unless labels alone are changed. A paused action stays paused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from clepsydra.core.defaults import fill_in
 from clepsydra.core.events import Accepted, Deleted, Event, Paused, Resumed, RunRequested
+from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.core.moments import END_OF_TIME_US, set_us, us_of
 from clepsydra.core.transitions import ImpossibleEvent, Moment, step
 from clepsydra.core.update_mask import LABELS, merge_spec, updates_spec
@@ -109,7 +110,11 @@ class Update:
         else:
             action.spec.CopyFrom(self._request.action.spec)
         _new_guid(action.meta, self._stamp)
+        was_paused = action.status.state == action_pb2.PAUSED
         _accept(action, self._stamp.now_us)
+        if was_paused:
+            # Whoever changes what it does has not asked for it to go on.
+            _apply(action, Paused(), self._stamp.now_us)
         return self._proposal(action, _new_life(action, self._key, record.applied, self._stamp, current))
 
     def _create(self, current: Action | None, record: Record | None) -> Proposal:
@@ -272,7 +277,11 @@ def _apply(action: ScheduledAction, event: Event, now_us: int) -> int:
 
 def _new_life(action: ScheduledAction, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action | None) -> Put:
     applied = remembering(key, action.meta, earlier, stamp.now_us)
+    if seen is not None:
+        # Were it gone before the last retry of an earlier life's call, that call would find nothing in its way.
+        set_us(action.status.removable_time, stamp.now_us + DELETED_RETENTION_MIN_US)
     stored = encoded(action, applied, us_of(action.status.scheduled_time))
+    action.status.ClearField("removable_time")
     return Put(seen, stored, stamp.shard_id, stamp.now_us)
 
 

@@ -64,15 +64,18 @@ async def page(request: ListActionsRequest, read_on: ReadOn) -> ListActionsRespo
             record = _shown(action)
             if not record.is_deleted:
                 if len(response.actions) == page_size or bytes_left <= 0:
-                    response.next_page_token = token_of(response.actions[-1].meta.id)
-                    return response
+                    return _to_be_continued(response, after_id)
                 response.actions.append(record.action)
                 bytes_left -= len(action.meta) + len(action.spec) + len(action.status)
             after_id = action.action_id
         if len(stored) < wanted:
             return response
-    assert after_id is not None, "whoever reads on has read something"
-    response.next_page_token = token_of(after_id)
+    return _to_be_continued(response, after_id)
+
+
+def _to_be_continued(response: ListActionsResponse, last_id: str | None) -> ListActionsResponse:
+    assert last_id is not None, "whoever reads on has read something"
+    response.next_page_token = token_of(last_id)
     return response
 
 

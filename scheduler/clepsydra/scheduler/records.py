@@ -14,7 +14,7 @@ from clepsydra.v1.action_pb2 import AppliedRequest, ScheduledAction
 class Record(NamedTuple):
     """A stored action, decoded."""
 
-    # As its owner may see it: without `meta.applied_requests`.
+    # As its owner may see it: without `meta.applied_requests` and `status.removable_time`.
     action: ScheduledAction
     applied: tuple[AppliedRequest, ...]
 
@@ -33,6 +33,7 @@ def decoded(stored: Action) -> Record:
         raise Damaged(stored.action_id) from error
     applied = tuple(action.meta.applied_requests)
     action.meta.ClearField("applied_requests")
+    action.status.ClearField("removable_time")
     return Record(action, applied)
 
 

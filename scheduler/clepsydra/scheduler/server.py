@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import grpc
+import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
@@ -11,6 +12,11 @@ from clepsydra.core.limits import REQUEST_BYTES
 from clepsydra.scheduler.endpoint import SERVICE, Endpoint
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
+
+_log = structlog.get_logger(__name__)
+
+# Calls that were cut off are given this long to hear from the store, so that it is not closed under them.
+_LAST_ANSWERS_S = 1.0
 
 # Beside the calls: health checks, their watchers, and reflection.
 _OTHER_CALLS = 100
@@ -45,9 +51,15 @@ class RunningServer:
 
     async def stop(self, grace_s: float) -> None:
         """Accept no more calls, finish those under way, and cut off what has not ended within the grace."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + grace_s
         await self._health.stop()
         await self._server.stop(grace_s)
-        await self._scheduler.close()
+        try:
+            async with asyncio.timeout_at(max(end_s, loop.time() + _LAST_ANSWERS_S)):
+                await self._scheduler.close()
+        except TimeoutError:
+            _log.warning("stopped without an answer of the store: the last changes may or may not have been written")
 
     async def wait(self) -> None:
         """Return when the server has stopped."""

@@ -1,9 +1,10 @@
 """Repairs what the audit finds: gives every action that has no live row, or several, one row again, and drops old rows.
 
-It needs no call of its own in the port. A broken action is given a new life, by the same compare-and-set as a change by a
-user: its status stays, its guid is new, and one row is appended for the time that its status plans. Whatever rows it had
-are old from then on, and so is whatever attempt was in flight: its outcome is not accepted, and it is begun again. So a
-repair can run against a live installation, late, twice, or beside another repair, and breaks nothing that is whole.
+It needs no call of its own in the port. A broken action is given a new life, by the same compare-and-set as a change by
+a user: its status stays, its guid is new, and one row is appended for the time that its status plans. Whatever rows it
+had are old from then on, and so is whatever attempt was in flight: its outcome is not accepted, and it is begun again.
+So a repair can run against a live installation, late, twice, or beside another repair, and breaks nothing that is
+whole.
 
     plan = await inspect(store)                  # what would be done
     async for done in repair(store, ids):        # does it, a slice at a time

@@ -61,7 +61,7 @@ class Turns:
             return Taken(_written(row, action, expired), turn)
         if turn is Turn.PURGE:
             purged = step(spec, status, Purged(), Moment(now_us, row.scheduled_at_us))
-            return Taken(Advance(row, purged.at_us, action.scheduled_at_us), turn)
+            return Taken(_written(row, action, purged), turn)
         # A state that this version does not know, written by a newer one.
         return self._set_aside(row, action, now_us)
 

@@ -243,8 +243,9 @@ SET judgement = (
         ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
 );
 
+-- A damaged installation may have two live rows of an action: a move of one onto the other must not stop a worker.
 -- name: move_within_processing
-UPDATE processing_queue
+UPDATE OR REPLACE processing_queue
 SET scheduled_at = a.to_at, last_reschedule_by_sync_with_guid = :sync_guid, last_reschedule_at = :at
 FROM temp.advances AS a
 WHERE a.judgement = 'm' AND a.is_incoming = 0

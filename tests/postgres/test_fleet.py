@@ -1,0 +1,49 @@
+"""Two schedulers and four workers on one server: every action is executed, and accepted once, whatever happens."""
+
+import asyncio
+from pathlib import Path
+
+from clepsydra.store.postgres import PostgresStore
+from tests.postgres.fleet import ACTIONS, Client, all_ended, fleet
+from tests.postgres.installations import Installation
+from tests.postgres.server import running
+
+SHARDS = 16
+
+
+async def test_every_action_is_executed_and_accepted_once(tmp_path: Path) -> None:
+    place = Installation()
+    await PostgresStore.install(place.url, SHARDS)
+    with fleet(place.url, tmp_path, schedulers=2, workers=4) as started:
+        client = Client(await asyncio.to_thread(lambda: started.addresses))
+        await client.create(ACTIONS)
+        assert await all_ended(place.url, ACTIONS) == {("SUCCEEDED", 1, 1): ACTIONS}
+        audit = await asyncio.to_thread(started.audit)
+        assert audit.code == 0, audit.out
+        await asyncio.to_thread(started.stop)
+        assert client.refusals == {}
+        # Undisturbed, nothing is executed twice, and nothing goes wrong that anybody would have to bear.
+        assert started.executions() == dict.fromkeys(client.acknowledged, 1)
+        for trouble in ("deadlock", "serializ", "given up", "could not be", "interrupted="):
+            assert trouble not in started.said()
+    await place.drop()
+
+
+async def test_the_same_while_the_server_crashes_in_the_middle(tmp_path: Path) -> None:
+    with running() as server:
+        await PostgresStore.install(server.url, SHARDS)
+        with fleet(server.url, tmp_path, schedulers=2, workers=4) as started:
+            client = Client(await asyncio.to_thread(lambda: started.addresses))
+            creating = asyncio.create_task(client.create(ACTIONS))
+            for part in (1, 2):
+                await client.so_many(part * ACTIONS // 3)
+                await asyncio.to_thread(server.restart, "immediate")
+            await creating
+            assert await all_ended(server.url, ACTIONS) == {("SUCCEEDED", 1, 1): ACTIONS}
+            audit = await asyncio.to_thread(started.audit)
+            assert audit.code == 0, audit.out
+            await asyncio.to_thread(started.stop)
+            assert set(started.executions()) == client.acknowledged
+            assert len(client.acknowledged) == ACTIONS
+            for trouble in ("deadlock", "serializ"):
+                assert trouble not in started.said() + str(client.refusals)

@@ -1,0 +1,159 @@
+"""What the statements promise, proven from the statements themselves."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import ydb
+from ydb.aio.query import QuerySessionPool
+
+from clepsydra.schema import migrations
+from clepsydra.store.ydb.connection import connect
+from clepsydra.store.ydb.hashing import id_hash
+from clepsydra.store.ydb.installation import partitioning
+from clepsydra.store.ydb.location import locate
+from clepsydra.store.ydb.sessions import QUERIES, Texts
+from tests.conformance.worlds import ODD_IDS
+from tests.ydb.installations import Installation
+from tests.ydb_endpoint.access import Way
+from tests.ydb_endpoint.compilation import CompiledText, Effect, compiled_text
+from tests.ydb_endpoint.endpoint import DATABASE
+from tests.ydb_endpoint.execution import Evaluation, TextExecution
+from tests.ydb_endpoint.lexer import TEXT_BYTES
+from tests.ydb_endpoint.parser import parse
+from tests.ydb_endpoint.scheme import create_table, make_directory
+from tests.ydb_endpoint.storage import Database
+
+PATH = f"{DATABASE}/clepsydra"
+TEXTS = Texts(PATH)
+WRITES = ["put", "acquire", "heartbeat", "release", "migrate", "advance_in_processing", "advance_from_incoming"]
+# The only one that is meant to fail on what is there.
+INSTALLS = ["install_locks"]
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    made = Database(DATABASE)
+    make_directory(made, PATH)
+    for text in migrations("ydb"):
+        for table in compiled_text(
+            f'PRAGMA TablePathPrefix("{PATH}");' + text.format_map(partitioning(4)), made
+        ).tables:
+            create_table(made, table)
+    return made
+
+
+def compiled(name: str, database: Database) -> CompiledText:
+    return compiled_text(TEXTS[name], database)
+
+
+def test_every_statement_is_known_to_write_or_to_read(database: Database) -> None:
+    writing = [name for name in QUERIES if compiled(name, database).effects]
+    assert sorted(writing) == sorted(WRITES + INSTALLS)
+
+
+@pytest.mark.parametrize("name", WRITES + INSTALLS)
+def test_a_text_that_writes_reads_points_only(name: str, database: Database) -> None:
+    assert {read.way for read in compiled(name, database).reads} <= {Way.LOOKUP}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_text_that_writes_selects_once_and_then_writes_without_reading(name: str, database: Database) -> None:
+    first, *rest = compiled(name, database).steps
+    assert not isinstance(first, Effect)
+    assert rest
+    for step in rest:
+        assert isinstance(step, Effect)
+        assert step.verb in ("UPSERT", "REPLACE", "DELETE")
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_no_writing_statement_depends_on_the_clock(name: str) -> None:
+    """Two looks at the clock within one text may differ."""
+    statements = TEXTS[name].split(";")
+    writing = [text for text in statements if re.search(r"^(UPSERT|REPLACE|DELETE)\b", text.strip(), re.MULTILINE)]
+    named = [text for text in statements if text.strip().startswith("$")]
+    assert writing
+    assert not any("CurrentUtc" in text for text in writing + named)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DECLARE $s AS Uint64; $q = SELECT shard_id, created_at, action_id, action_guid FROM incoming_queue "
+        "WHERE shard_id = $s; DELETE FROM incoming_queue ON SELECT shard_id, created_at, action_id, action_guid "
+        "FROM $q;",
+        "DECLARE $s AS Uint64; UPSERT INTO shard_locks SELECT shard_id, false AS locked FROM shard_locks "
+        "WHERE shard_id >= $s;",
+        "UPSERT INTO shard_locks SELECT shard_id, false AS locked FROM shard_locks;",
+    ],
+)
+def test_a_range_would_be_noticed(text: str, database: Database) -> None:
+    ways = {read.way for read in compiled_text(f'PRAGMA TablePathPrefix("{PATH}"); {text}', database).reads}
+    assert ways & {Way.SCAN, Way.FULL_SCAN}
+
+
+@pytest.mark.parametrize("name", list(QUERIES))
+def test_a_text_fits_the_servers_limit(name: str) -> None:
+    assert len(TEXTS[name].encode()) < TEXT_BYTES
+
+
+@pytest.mark.parametrize("shards", [1, 2, 16, 256, 257, 1000, 100_000])
+def test_the_schema_fits_the_servers_limit_for_any_number_of_shards(shards: int) -> None:
+    for text in migrations("ydb"):
+        filled = text.format_map(partitioning(shards))
+        assert len(filled.encode()) + 500 < TEXT_BYTES
+        assert parse(filled)
+
+
+@pytest.mark.parametrize(("shards", "partitions"), [(1, 1), (2, 2), (16, 16), (256, 256), (257, 129), (1000, 250)])
+def test_the_queues_are_split_at_the_boundaries_of_shards(shards: int, partitions: int) -> None:
+    filled = partitioning(shards)
+    keys = [int(key) for key in re.findall(r"[0-9]+", filled["split_at_shards"])]
+    assert len(keys) + 1 == partitions == int(filled["queue_partitions"])
+    assert keys == sorted(set(keys))
+    assert all(0 < key < shards for key in keys)
+
+
+async def test_the_hash_is_the_same_in_yql_and_here(database: Database) -> None:
+    hashed = re.search(r"Unwrap\(FromBytes.*?Uint64\)\)", QUERIES["due"])
+    assert hashed is not None
+    text = compiled_text(
+        f"DECLARE $ids AS List<Struct<action_id: Utf8>>; SELECT {hashed[0]} AS id_hash FROM AS_TABLE($ids);", database
+    )
+    parameters = {"$ids": [{"action_id": action_id} for action_id in ODD_IDS]}
+    transaction = database.begin(is_serializable=False)
+    [result] = await TextExecution(text, parameters, transaction, lambda: 0, Evaluation.ONCE, None).run()  # type: ignore[arg-type]
+    assert [row["id_hash"] for row in result.rows] == [id_hash(action_id) for action_id in ODD_IDS]
+
+
+def _reads(plan: Any) -> Iterator[tuple[str, str]]:
+    for table in plan.get("tables", []):
+        for read in table.get("reads", []):
+            yield table["name"], read["type"]
+
+
+async def test_the_servers_own_plans_read_no_range_where_they_write() -> None:
+    """On the endpoint this repeats what is proven above; on a real server it asks the real planner."""
+    installation = Installation()
+    await installation.install(4)
+    location = locate(installation.url)
+    driver = await connect(location, {})
+    try:
+        async with QuerySessionPool(driver) as pool:
+            for name in WRITES:
+                plan = json.loads(await _explained(pool, Texts(location.path)[name]))
+                reads = list(_reads(plan))
+                assert reads, name
+                assert not [read for read in reads if "Scan" in read[1]], name
+    finally:
+        await driver.stop()
+        await installation.close()
+
+
+async def _explained(pool: QuerySessionPool, text: str) -> str:
+    plan = await pool.explain_with_retries(text, retry_settings=ydb.RetrySettings(max_retries=0))
+    assert isinstance(plan, str)
+    return plan
