@@ -59,7 +59,7 @@ async def _until_told(running: Coroutine[Any, Any, Summary]) -> Summary:
 
 def _store(given: argparse.Namespace, folder: Path) -> ChaosStore:
     if given.store == "postgres":
-        return PostgresChaos(disk_can_fill=not (given.kills_only or given.limited_disk))
+        return PostgresChaos(folder, disk_can_fill=not (given.kills_only or given.limited_disk))
     if given.kills_only:
         return SqliteChaos(folder)
     return SqliteChaos(folder, limited_disk if given.limited_disk else make_disk)

@@ -16,7 +16,8 @@ class PostgresChaos:
 
     can_restart = True
 
-    def __init__(self, *, disk_can_fill: bool) -> None:
+    def __init__(self, folder: Path, *, disk_can_fill: bool) -> None:
+        self._log = folder / "postgres.log"
         self._disk_can_fill = disk_can_fill
         self._folder: Path | None = None
         self._server: Server | None = None
@@ -56,8 +57,10 @@ class PostgresChaos:
     async def close(self) -> None:
         for wire in self.wires:
             await wire.close()
-        if self._server is not None and _listens(self._server.port):
-            await asyncio.to_thread(self._server.stop, "immediate")
+        if self._server is not None:
+            if _listens(self._server.port):
+                await asyncio.to_thread(self._server.stop, "immediate")
+            self._log.write_text(self._server.log)  # noqa: ASYNC240 - a local file
         if self.disk is not None:
             self.disk.close()
         if self._folder is not None:

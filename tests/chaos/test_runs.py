@@ -40,7 +40,7 @@ async def test_every_fault_on_one_file(tmp_path: Path) -> None:
 
 async def test_every_fault_on_postgres(tmp_path: Path) -> None:
     plan = Plan(seed=5, actions=1_000, kills=8, schedulers=2)
-    store = PostgresChaos(disk_can_fill=False)
+    store = PostgresChaos(tmp_path, disk_can_fill=False)
     summary = await run(plan, tmp_path, store, print)
     assert_all_is_well(summary)
     assert summary.events.keys() >= _ON_PROCESSES | _ON_WIRES | {"database crashes"}

@@ -159,11 +159,12 @@ async def test_a_session_does_one_thing_at_a_time() -> None:
     async with Endpoint() as endpoint:
         driver = await connect(locate(endpoint.url()), {})
         async with QuerySessionPool(driver) as pool, pool.checkout() as session:
+            begun = asyncio.Event()
             endpoint.faults.plan(Fault(Kind.SLOW))
+            endpoint.faults.interruptions[""] = begun.set
             first = await session.execute(text)
             answer = asyncio.ensure_future(first.next())
-            while not endpoint.faults.struck:
-                await asyncio.sleep(0)
+            await begun.wait()
             second = await session.execute(text)
             with pytest.raises(ydb.issues.SessionBusy):
                 await second.next()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from clepsydra.core.limits import CALL_RETRY_US
@@ -189,11 +190,12 @@ class Changes:
 
     async def _keep(self, locks: Sequence[Lock], now_us: int) -> dict[int, int]:
         """Which of the locks are still ours, and the heartbeat that they have now."""
-        if not locks:
-            return {}
-        sent = {"$locks": parameters.lock_keys(locks), "$now": parameters.time(now_us)}
-        results = await self._tries.write(lambda: self._sessions.write("heartbeat", sent))
-        return {row["shard_id"]: row["last_heartbeat_at"] for row in results.rows()}
+        kept: dict[int, int] = {}
+        for start in range(0, len(locks), _ROWS):
+            sent = {"$locks": parameters.lock_keys(locks[start : start + _ROWS]), "$now": parameters.time(now_us)}
+            results = await self._tries.write(partial(self._sessions.write, "heartbeat", sent))
+            kept |= {row["shard_id"]: row["last_heartbeat_at"] for row in results.rows()}
+        return kept
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
         if locks:

@@ -94,13 +94,20 @@ class Lookups:
 
     async def locks(self, shards: int) -> list[LockInfo]:
         if shards <= _SHARDS:
-            return _lock_infos(await self._sessions.read("locks", _shards(0, shards), self._scan_timeout_s))
+            results = await self._sessions.read("locks", _shards(0, shards), self._scan_timeout_s)
+            if not _is_any_truncated(results):
+                return _lock_infos(results)
+        infos: list[LockInfo] = []
+        step = _SHARDS
         async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
-            pages = [
-                await snapshot.read("locks", _shards(start, min(start + _SHARDS, shards)))
-                for start in range(0, shards, _SHARDS)
-            ]
-        return [info for page in pages for info in _lock_infos(page)]
+            while len(infos) < shards:
+                start = len(infos)
+                results = await snapshot.read("locks", _shards(start, min(start + step, shards)))
+                if _is_any_truncated(results) and step > 1:
+                    step //= 2
+                else:
+                    infos += _lock_infos(results)
+        return infos
 
     async def stats(self, now_us: int) -> Stats:
         results = await self._sessions.read("stats", {"$now": parameters.time(now_us)}, self._scan_timeout_s)
@@ -216,6 +223,10 @@ def _lock_infos(results: Results) -> list[LockInfo]:
             )
         )
     return infos
+
+
+def _is_any_truncated(results: Results) -> bool:
+    return any(results.is_truncated(index) for index in range(3))
 
 
 def _store_now(results: Results, index: int) -> int:

@@ -1,0 +1,329 @@
+"""Every store call that can come next in a state, and the states that they lead to."""
+
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, TypeVar
+
+from clepsydra.core.moments import END_OF_TIME_US, MILLISECOND_US
+from clepsydra.scheduler.fate import Call as Fate
+from clepsydra.store.errors import OutcomeUnknown
+from clepsydra.store.memory.store import QueueRow
+from clepsydra.store.port import AdvanceOutcome, Due, Mark, PutResult, Queue, Row
+from clepsydra.v1.action_pb2 import ScheduledAction
+from tests.interleaving import checks
+from tests.interleaving.checks import Broken, Returned, Seen
+from tests.interleaving.state import Books, Budget, Call, InFlight, Kept, State, Tables, WorkerState, Write
+from tests.interleaving.world import EPOCH_US, World
+
+T = TypeVar("T")
+Move = tuple[str, State]
+
+# Beyond its begin, by when an attempt has been extended or has ended.
+_LATER_US = 60 * MILLISECOND_US
+
+
+class Moves:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._shape = world.shape
+        self._store = world.store
+
+    def start(self) -> State:
+        shape = self._shape
+        return State(
+            Tables((), ()),
+            EPOCH_US,
+            (WorkerState(),) * shape.workers,
+            (Call("new"),) * len(shape.calls),
+            (),
+            Budget(shape.begins, shape.crashes, shape.troubles),
+            Books(),
+        )
+
+    def of(self, state: State) -> Iterator[Move]:
+        """All that can come next. Raises Broken as soon as one of them breaks a promise."""
+        for number in range(len(state.workers)):
+            yield from self._look(state, number)
+            yield from self._use_what_is_known(state, number)
+            yield from self._go_on(state, number)
+            yield from self._repeat(state, number)
+            if state.budget.crashes and state.workers[number] != WorkerState():
+                spent = state.budget._replace(crashes=state.budget.crashes - 1)
+                crashed = _with_worker(state, number, WorkerState())._replace(budget=spent)
+                yield f"worker {number} crashes", crashed
+        for number in range(len(state.calls)):
+            yield from self._call(state, number)
+        yield from self._arrive_late(state)
+
+    # What workers do.
+
+    def _look(self, state: State, number: int) -> Iterator[Move]:
+        """Read a shard: what is known from before is forgotten."""
+        self._load(state)
+        for shard_id in range(self._shape.shards):
+            page = _run(
+                self._store.due(
+                    shard_id,
+                    incoming_from_us=0,
+                    incoming_limit=100,
+                    from_us=0,
+                    until_us=END_OF_TIME_US - 1,
+                    limit=100,
+                )
+            )
+            known = (*page.incoming, *page.due)
+            if known and known != state.workers[number].known:
+                yield f"worker {number} looks", _with_worker(state, number, state.workers[number]._replace(known=known))
+
+    def _use_what_is_known(self, state: State, number: int) -> Iterator[Move]:
+        worker = state.workers[number]
+        for due in worker.known:
+            rest = worker._replace(known=_without(worker.known, due))
+            row = due.row
+            if due.action is None:
+                yield from self._send(_with_worker(state, number, rest), Write("drop", number, row=row))
+                continue
+            if row.queue is Queue.INCOMING:
+                moved = rest._replace(known=(*rest.known, self._world.migrated(due)))
+                yield from self._send(_with_worker(state, number, moved), Write("migrate", number, row=row))
+            taken = self._world.take(due, number)
+            if taken is None or (taken.attempt is not None and not state.budget.begins):
+                continue
+            mark = Mark(f"worker {number} begins", row.at_us)
+            turn = Write("turn", number, taken.advance, mark, due=due)
+            later = _with_worker(state, number, rest)._replace(clock_us=max(state.clock_us, row.scheduled_at_us))
+            yield from self._send(later, turn)
+
+    def _go_on(self, state: State, number: int) -> Iterator[Move]:
+        """Attempts that are executed are extended, and end."""
+        worker = state.workers[number]
+        for attempt in worker.in_flight:
+            ended = worker._replace(in_flight=_without(worker.in_flight, attempt))
+            due, at_us = attempt.begun, attempt.row_at_us
+            later_us = max(state.clock_us, due.row.scheduled_at_us + _LATER_US)
+            for result in self._shape.results:
+                advance = self._world.finish(due, number, at_us, result)
+                mark = Mark(f"worker {number} ends {result}", at_us)
+                finish = Write("finish", number, advance, mark, due=due)
+                yield from self._send(_with_worker(state, number, ended)._replace(clock_us=later_us), finish)
+            if attempt.extensions < self._shape.extensions:
+                advance = self._world.extend(due, number, at_us)
+                mark = Mark(f"worker {number} extends", at_us)
+                extend = Write("extend", number, advance, mark, due=due)
+                yield from self._send(state._replace(clock_us=later_us), extend)
+
+    def _repeat(self, state: State, number: int) -> Iterator[Move]:
+        """A call of unknown outcome is repeated as it was sent, or given up."""
+        worker = state.workers[number]
+        for write in worker.unknown:
+            rest = _with_worker(state, number, worker._replace(unknown=_without(worker.unknown, write)))
+            yield f"worker {number} gives up: {write.kind}", rest
+            yield f"worker {number} repeats: {write.kind}", self._apply(rest, write, may_be_done=True)
+
+    # What the client's scheduler does.
+
+    def _call(self, state: State, number: int) -> Iterator[Move]:
+        call = state.calls[number]
+        kind = self._shape.calls[number][0]
+        if call.phase == "new":
+            if number == 0 or self._shape.overlapping or state.calls[number - 1].phase == "over":
+                yield f"call {number} ({kind}) begins", self._begin_call(state, number)
+        elif call.phase == "putting":
+            fate: Fate = call.held
+            assert fate.put is not None
+            yield from self._send(state, Write("put", -1, put=fate.put, call=number))
+            if state.budget.crashes:
+                spent = state.budget._replace(crashes=state.budget.crashes - 1)
+                yield f"call {number} ({kind}) loses its scheduler", _with_call(state, number, Call("over"))._replace(
+                    budget=spent
+                )
+
+    def _begin_call(self, state: State, number: int) -> State:
+        """Look, unless the call needs no look, and propose."""
+        fate = self._world.fate(number)
+        current = None
+        if not fate.change.blind:
+            self._load(state)
+            [current] = _run(self._store.get([fate.change.action_id]))
+        fate.propose(current)
+        return self._heard(state, number, fate)
+
+    def _heard(self, state: State, number: int, fate: Fate) -> State:
+        if fate.outcome is None:
+            version = (fate.put, fate._unknown, fate._conflicts)
+            return _with_call(state, number, Call("putting", version, fate))
+        if isinstance(fate.outcome, ScheduledAction):
+            state = state._replace(books=self._acknowledged(state, number, fate.outcome))
+        return _with_call(state, number, Call("over"))
+
+    def _acknowledged(self, state: State, number: int, answer: ScheduledAction) -> Books:
+        kind = self._shape.calls[number][0]
+        guid = self._world.guid(number)
+        books = state.books
+        if kind != "label" and guid not in books.guids:
+            raise Broken("what is acknowledged is committed", f"call {number} ({kind})")
+        if kind in ("delete", "pause"):
+            # Every life that was current before, and the one that this call made.
+            lives = [self._world.guid(earlier) for earlier in range(number + 1)] if not self._shape.overlapping else [guid]
+            return books._replace(stopped=books.stopped | frozenset(lives))
+        return books
+
+    # What becomes of a call on its way.
+
+    def _send(self, state: State, write: Write) -> Iterator[Move]:
+        """It is answered; or its answer is lost; or a copy of it stays behind and comes late."""
+        what = _told(write)
+        answered = self._apply(state, write)
+        yield what, answered
+        if state.budget.troubles:
+            spent = state.budget._replace(troubles=state.budget.troubles - 1)
+            yield f"{what}, and its answer is lost", self._apply(state._replace(budget=spent), write, is_answered=False)
+            yield f"{what}, and a copy stays behind", answered._replace(
+                late=(*answered.late, write), budget=answered.budget._replace(troubles=spent.troubles)
+            )
+
+    def _arrive_late(self, state: State) -> Iterator[Move]:
+        for write in state.late:
+            rest = state._replace(late=_without(state.late, write))
+            tables, books, _ = self._commit(rest, write, is_first=False)
+            yield f"late: {_told(write)}", rest._replace(tables=tables, books=books)
+
+    def _apply(self, state: State, write: Write, *, is_answered: bool = True, may_be_done: bool = False) -> State:
+        tables, books, outcome = self._commit(state, write, is_first=not may_be_done)
+        after = state._replace(tables=tables, books=books)
+        if write.kind == "put":
+            return self._put_answered(after, write, outcome if is_answered else OutcomeUnknown("no answer"))
+        if not is_answered:
+            worker = after.workers[write.worker]
+            return _with_worker(after, write.worker, worker._replace(unknown=(*worker.unknown, write)))
+        return self._worker_answered(after, write, outcome)
+
+    def _put_answered(self, state: State, write: Write, result: PutResult | Exception) -> State:
+        fate: Fate = copy(state.calls[write.call].held)
+        fate.hear(result, state.clock_us)
+        return self._heard(state, write.call, fate)
+
+    def _worker_answered(self, state: State, write: Write, outcome: Any) -> State:
+        """A begin that was done is executed; an extension that was done is known; everything else is over."""
+        if outcome is not AdvanceOutcome.DONE or write.due is None or write.advance is None:
+            return state
+        worker = state.workers[write.worker]
+        if write.kind == "extend":
+            in_flight = tuple(_extended(each, write) for each in worker.in_flight)
+            return _with_worker(state, write.worker, worker._replace(in_flight=in_flight))
+        taken = self._world.take(write.due, write.worker) if write.kind == "turn" else None
+        if taken is None or taken.attempt is None or taken.advance.to_us is None:
+            return state
+        attempt_id = taken.attempt.context.attempt_id
+        begun = InFlight(write.due, attempt_id, taken.advance.to_us, 0)
+        executing = worker._replace(in_flight=(*worker.in_flight, begun))
+        budget = state.budget._replace(begins=state.budget.begins - 1)
+        books = checks.after_start(state.books, attempt_id)
+        return _with_worker(state, write.worker, executing)._replace(budget=budget, books=books)
+
+    # The store.
+
+    def _commit(self, state: State, write: Write, *, is_first: bool) -> tuple[Tables, Books, Any]:
+        """Carry out a call on the real memory store, and check what it did."""
+        self._load(state)
+        store, books = self._store, state.books
+        if write.row is not None:
+            rows, stale = ([write.row], []) if write.kind == "migrate" else ([], [write.row])
+            _run(store.migrate(rows, stale, Mark(f"worker {write.worker} migrates", write.row.at_us)))
+            outcome: Any = None
+        elif write.put is not None:
+            seen = Seen(store.actions.get(write.put.action.action_id), row_was_there=False)
+            [outcome] = _run(store.put([write.put]))
+            books = checks.after_put(books, write, seen, outcome)
+        else:
+            assert write.advance is not None
+            assert write.mark is not None
+            row = write.advance.row
+            there = (row.queue, row.shard_id, row.at_us, row.action_id, row.guid) in store.rows
+            seen = Seen(store.actions.get(row.action_id), there)
+            [outcome] = _run(store.advance([write.advance], write.mark))
+            books = self._judge(books, write, seen, outcome, is_first=is_first)
+        tables = self._taken_down()
+        checks.check_rows(tables)
+        return tables, books, outcome
+
+    def _judge(self, books: Books, write: Write, seen: Seen, outcome: AdvanceOutcome, *, is_first: bool) -> Books:
+        assert write.due is not None
+        taken = self._world.take(write.due, write.worker)
+        assert taken is not None
+        if write.kind == "turn":
+            return checks.after_turn(books, taken, seen, outcome)
+        assert taken.attempt is not None
+        attempt_id = taken.attempt.context.attempt_id
+        if write.kind == "extend":
+            return checks.after_extension(books, write, attempt_id, seen, outcome)
+        return checks.after_finish(books, write, attempt_id, seen, outcome, is_first=is_first)
+
+    def _load(self, state: State) -> None:
+        self._world.moment.at_us = state.clock_us
+        self._store.actions = {action.action_id: action for action in state.tables.actions}
+        self._store.rows = {
+            kept.key: QueueRow(kept.scheduled_at_us, kept.added_at_us, None, kept.rescheduled_by)
+            for kept in state.tables.rows
+        }
+
+    def _taken_down(self) -> Tables:
+        rows = [
+            Kept(key, row.scheduled_at_us, row.added_to_incoming_queue_at_us, row.rescheduled_by)
+            for key, row in self._store.rows.items()
+        ]
+        rows.sort(key=_order)
+        actions = tuple(self._store.actions[action_id] for action_id in sorted(self._store.actions))
+        return Tables(actions, tuple(rows))
+
+
+def _extended(attempt: InFlight, write: Write) -> InFlight:
+    assert write.advance is not None
+    if attempt.begun == write.due and attempt.row_at_us == write.advance.row.at_us and write.advance.to_us is not None:
+        return attempt._replace(row_at_us=write.advance.to_us, extensions=attempt.extensions + 1)
+    return attempt
+
+
+def _order(kept: Kept) -> tuple[str, int, int, str, str]:
+    queue, shard_id, at_us, action_id, guid = kept.key
+    return (queue.name, shard_id, at_us, action_id, guid)
+
+
+def _run(coroutine: Any) -> Any:
+    """The memory store never waits, so its coroutines end with their first step."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("the memory store does not wait")
+
+
+def _with_worker(state: State, number: int, worker: WorkerState) -> State:
+    workers = (*state.workers[:number], worker, *state.workers[number + 1 :])
+    return state._replace(workers=workers)
+
+
+def _with_call(state: State, number: int, call: Call) -> State:
+    return state._replace(calls=(*state.calls[:number], call, *state.calls[number + 1 :]))
+
+
+def _without(things: tuple[T, ...], thing: T) -> tuple[T, ...]:
+    index = things.index(thing)
+    return (*things[:index], *things[index + 1 :])
+
+
+def _told(write: Write) -> str:
+    who = f"worker {write.worker}" if write.worker >= 0 else f"call {write.call}"
+    row = write.row or (write.advance.row if write.advance is not None else None)
+    if row is None:
+        return f"{who}: {write.kind}"
+    to_us = write.advance.to_us if write.advance is not None else None
+    to = f" to {_seconds(to_us)}" if to_us is not None else ""
+    return f"{who}: {write.kind} {row.action_id} {row.guid[-2:]} at {_seconds(row.at_us)} in {row.queue.value}{to}"
+
+
+def _seconds(us: int) -> str:
+    return f"{(us - EPOCH_US) / 1e6:.6f}"
+
+
+__all__ = ["Broken", "Due", "Moves", "Returned", "Row"]

@@ -1,0 +1,104 @@
+"""A state of a small world: what the store holds, what every actor knows, and what has happened so far.
+
+States are values. The explorer loads one into a real memory store, lets one actor make one store call, and takes the
+result down as the next state.
+"""
+
+from typing import Any, NamedTuple
+
+from clepsydra.store.port import Action, Advance, Due, Mark, Put, Row
+
+Key = tuple[Any, int, int, str, str]
+
+
+class Kept(NamedTuple):
+    """A row of a queue."""
+
+    key: Key
+    scheduled_at_us: int
+    added_at_us: int
+    rescheduled_by: Mark | None
+
+
+class Tables(NamedTuple):
+    actions: tuple[Action, ...]
+    rows: tuple[Kept, ...]
+
+
+class InFlight(NamedTuple):
+    """An attempt that a worker executes: the row that it was begun from, and where that lies now."""
+
+    begun: Due
+    attempt_id: str
+    row_at_us: int
+    extensions: int
+
+
+class Write(NamedTuple):
+    """A store call that writes, as it was sent: what can be repeated, and what can come late."""
+
+    kind: str
+    worker: int
+    advance: Advance | None = None
+    mark: Mark | None = None
+    # A row to migrate, or to drop.
+    row: Row | None = None
+    put: Put | None = None
+    call: int = -1
+    # What the attempt that it begins, extends or finishes was begun from.
+    due: Due | None = None
+
+
+class WorkerState(NamedTuple):
+    # What the last look found, and nothing has been done with.
+    known: tuple[Due, ...] = ()
+    in_flight: tuple[InFlight, ...] = ()
+    # Calls whose outcome is unknown, to be repeated.
+    unknown: tuple[Write, ...] = ()
+
+
+class Call(NamedTuple):
+    """How far a call of the client has come; `held` is its fate, and compares by `version`."""
+
+    phase: str
+    version: tuple[Any, ...] = ()
+    held: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and self[:2] == other[:2]
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
+
+
+class Books(NamedTuple):
+    """What has happened: as little as the promises need."""
+
+    # Every guid that was ever current.
+    guids: frozenset[str] = frozenset()
+    # The attempt that is in flight in each life, and all that were begun, started and ended.
+    open: tuple[tuple[str, str], ...] = ()
+    begun: frozenset[str] = frozenset()
+    started: frozenset[str] = frozenset()
+    # Lives in which nothing may begin any more, and actions that were ever deleted.
+    stopped: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
+
+
+class Budget(NamedTuple):
+    """How much may still happen; without it, worlds would go on for ever."""
+
+    begins: int
+    crashes: int
+    troubles: int
+
+
+class State(NamedTuple):
+    tables: Tables
+    clock_us: int
+    workers: tuple[WorkerState, ...]
+    calls: tuple[Call, ...]
+    # Copies of calls that are still on their way.
+    late: tuple[Write, ...]
+    budget: Budget
+    books: Books

@@ -1,0 +1,202 @@
+"""A small world: two workers, one client with a few calls, and the real code that decides what they send.
+
+Workers hold no locks here: safety must not depend on them. Time is what a row says: whoever takes a row does so at the
+row's own time, so any row may come due at any moment, and every order of events has the same times.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import structlog
+
+from clepsydra.core.ids import Ids
+from clepsydra.core.moments import MILLISECOND_US, SECOND_US, duration, timestamp
+from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update
+from clepsydra.scheduler.fate import Call as Fate
+from clepsydra.store.memory import MemoryStore
+from clepsydra.store.port import Advance, Due, Queue, Row
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Periodic, PythonHandler, RetryPolicy, Schedule, Spec
+from clepsydra.v1.scheduler_pb2 import (
+    CreateActionRequest,
+    DeleteActionRequest,
+    PauseActionRequest,
+    ResumeActionRequest,
+    RunActionRequest,
+    UpdateActionRequest,
+)
+from clepsydra.worker.attempt import Attempt
+from clepsydra.worker.finisher import Finisher
+from clepsydra.worker.leases import Leases
+from clepsydra.worker.pool import STOPPED
+from clepsydra.worker.result import SUCCESS, Result, failure
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.tally import Tally
+from clepsydra.worker.turns import Taken, Turns
+
+EPOCH_US = 1_800_000_000 * SECOND_US
+START_US = EPOCH_US + SECOND_US
+LEASE_MS = GRACE_MS = 100
+_LEASE_US = (LEASE_MS + GRACE_MS) * MILLISECOND_US
+# An attempt is extended, and ends, so long after its begin.
+_EXTENDED_US = 50 * MILLISECOND_US
+_ENDED_US = 60 * MILLISECOND_US
+DELETED_RETENTION_US = 30 * SECOND_US
+
+_SILENT = structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=structlog.make_filtering_bound_logger(50))
+RESULTS: dict[str, Result] = {"success": SUCCESS, "failure": failure("not today"), "interruption": STOPPED}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a world consists of."""
+
+    # The client's calls, as kind and action: ("create", 0), ("delete", 0).
+    calls: tuple[tuple[str, int], ...]
+    # Whether a call may begin before the one before it has ended.
+    overlapping: bool = False
+    periodic: bool = False
+    # How long records are kept: 0 removes an action at its end.
+    kept_us: int = 3600 * SECOND_US
+    workers: int = 2
+    shards: int = 1
+    begins: int = 3
+    crashes: int = 1
+    troubles: int = 1
+    extensions: int = 1
+    results: tuple[str, ...] = ("success", "failure")
+
+    def name(self) -> str:
+        calls = ", ".join(f"{kind} {'ab'[action]}" for kind, action in self.calls)
+        traits = [
+            name
+            for name, has in (
+                ("overlapping", self.overlapping),
+                ("periodic", self.periodic),
+                ("not kept", not self.kept_us),
+                ("two shards", self.shards > 1),
+            )
+            if has
+        ]
+        return f"{calls}{' (' + ', '.join(traits) + ')' if traits else ''}"
+
+
+class Moment:
+    """A clock that says what it is told."""
+
+    def __init__(self) -> None:
+        self.at_us = EPOCH_US
+
+    def now_us(self) -> int:
+        return self.at_us
+
+    def monotonic_us(self) -> int:
+        return self.at_us
+
+
+class World:
+    """The real decisions, each a function of what an actor has seen, remembered because they come up again and again.
+
+    A mutation overrides one of the methods, or replaces the store.
+    """
+
+    store_class: type[MemoryStore] = MemoryStore
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.moment = Moment()
+        self.store = self.store_class(shape.shards, self.moment)
+        settings = WorkerSettings(lease_ms=LEASE_MS, grace_ms=GRACE_MS, lock_life_ms=LEASE_MS, heartbeat_ms=20)
+        self._turns = [Turns(settings, f"worker-{number}") for number in range(shape.workers)]
+        nothing: Any = None
+        ids = Ids(random.Random(0))
+        self._finisher = Finisher(nothing, self.moment, ids, 1, Tally(), _SILENT)
+        self._leases = Leases(nothing, nothing, self.moment, settings, _SILENT)
+        self.take: Callable[[Due, int], Taken | None] = lru_cache(None)(self._take)
+        self.finish: Callable[[Due, int, int, str], Advance] = lru_cache(None)(self._finish)
+        self.extend: Callable[[Due, int, int], Advance] = lru_cache(None)(self._extend)
+
+    # What a worker decides.
+
+    def _take(self, due: Due, worker: int) -> Taken | None:
+        return self._turns[worker].take(due, due.row.scheduled_at_us)
+
+    def _attempt(self, due: Due, worker: int, row_at_us: int) -> Attempt:
+        """The attempt that was begun from this row, whose row lies there by now."""
+        taken = self._take(due, worker)
+        assert taken is not None
+        attempt = taken.attempt
+        assert attempt is not None
+        attempt.started_us = due.row.scheduled_at_us
+        row = attempt.row
+        attempt.row = Row(row.queue, row.shard_id, row_at_us, row.action_id, row.guid, row_at_us)
+        return attempt
+
+    def _finish(self, due: Due, worker: int, row_at_us: int, result: str) -> Advance:
+        self.moment.at_us = due.row.scheduled_at_us + _ENDED_US
+        return self._finisher._meaning(self._attempt(due, worker, row_at_us), RESULTS[result])
+
+    def _extend(self, due: Due, worker: int, row_at_us: int) -> Advance:
+        attempt = self._attempt(due, worker, row_at_us)
+        to_us = self._leases._extended_to(attempt, due.row.scheduled_at_us + _EXTENDED_US)
+        return Advance(attempt.row, to_us, attempt.seen_scheduled_at_us)
+
+    def migrated(self, due: Due) -> Due:
+        """What a worker takes a row to be, once it has let it through."""
+        row = due.row
+        at_us = row.scheduled_at_us
+        return Due(Row(Queue.PROCESSING, row.shard_id, at_us, row.action_id, row.guid, at_us), due.action)
+
+    # What a scheduler decides.
+
+    def fate(self, number: int) -> Fate:
+        """A call of the client, before anything has been done about it."""
+        kind, action = self.shape.calls[number]
+        stamp = Stamp(self.guid(number), number % self.shape.shards, self.created_at_us(number))
+        return Fate(self._change(kind, f"{'ab'[action]}", f"request-{number}", stamp), None)
+
+    def guid(self, number: int) -> str:
+        return f"{number + 1:032x}"
+
+    def created_at_us(self, number: int) -> int:
+        return EPOCH_US + number * MILLISECOND_US
+
+    def _change(self, kind: str, action_id: str, request_id: str, stamp: Stamp) -> Change:
+        if kind == "create":
+            create = CreateActionRequest(request_id=request_id)
+            create.action.meta.id = action_id
+            create.action.spec.CopyFrom(self._spec())
+            return Create(create, action_id, stamp)
+        if kind in ("update", "label"):
+            update = UpdateActionRequest(request_id=request_id)
+            update.action.meta.id = action_id
+            update.action.spec.CopyFrom(self._spec())
+            if kind == "label":
+                update.update_mask.paths.append("meta.labels")
+                update.action.meta.labels["changed"] = request_id
+            return Update(update, stamp)
+        if kind == "delete":
+            return Delete(DeleteActionRequest(id=action_id, request_id=request_id), stamp, DELETED_RETENTION_US)
+        return Command(_COMMANDS[kind](id=action_id, request_id=request_id), stamp)
+
+    def _spec(self) -> Spec:
+        """Every life is planned for the same time, and a retry for the end of a lease: times meet where they can."""
+        spec = Spec(
+            schedule=Schedule(start_time=timestamp(START_US)),
+            retry=RetryPolicy(first_delay=duration(_LEASE_US - _ENDED_US), multiplier=1, jitter=0, max_attempts=3),
+            attempt_timeout=duration(10 * SECOND_US),
+            handler=PythonHandler(name="noop"),
+        )
+        spec.retention.after_success.CopyFrom(duration(self.shape.kept_us))
+        spec.retention.after_failure.CopyFrom(duration(self.shape.kept_us))
+        if self.shape.periodic:
+            spec.schedule.periodic.CopyFrom(Periodic(interval=duration(_LEASE_US), max_runs=2))
+        return spec
+
+
+_COMMANDS: dict[str, Any] = {"pause": PauseActionRequest, "resume": ResumeActionRequest, "run": RunActionRequest}
+
+LIVE_STATES = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})
