@@ -14,19 +14,20 @@ from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRe
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
 BATCH = 500
-_OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
+# A response may be greater than gRPC lets through by default.
+OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
 
 
-def action(start_us: int, handler: str = "noop") -> CreateActionRequest:
+def action(start_us: int, handler: str = "noop", payload: bytes = b'{"user": 42}') -> CreateActionRequest:
     """A create with an id that the scheduler chooses."""
-    spec = Spec(handler=PythonHandler(name=handler, payload=b'{"user": 42}', content_type="application/json"))
+    spec = Spec(handler=PythonHandler(name=handler, payload=payload, content_type="application/json"))
     spec.schedule.start_time.CopyFrom(timestamp(start_us))
     return CreateActionRequest(action=ScheduledAction(spec=spec))
 
 
 async def create_in_batches(address: str, starts_us: list[int], handler: str = "noop", in_flight: int = 4) -> None:
     """Create one action for each start time, in batches; raises if any is refused."""
-    async with grpc.aio.insecure_channel(address, options=_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:
         stub = SchedulerServiceStub(channel)  # type: ignore[no-untyped-call]
         chunks = iter([starts_us[n : n + BATCH] for n in range(0, len(starts_us), BATCH)])
 

@@ -18,8 +18,11 @@ from benchmarks import handlers
 class Installation:
     """Everything lives in one folder; leaving the context stops all processes."""
 
-    def __init__(self, folder: Path, store: str | None = None, shards: int = 8) -> None:
+    def __init__(
+        self, folder: Path, store: str | None = None, shards: int = 8, handlers: str = "benchmarks.handlers"
+    ) -> None:
         self.folder = folder
+        self._handlers = handlers
         folder.mkdir(parents=True, exist_ok=True)
         self.store = store or f"sqlite:///{folder / 'store.db'}"
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -34,22 +37,26 @@ class Installation:
 
     def command(self, *arguments: str) -> str:
         """Run a command to its end."""
-        line = [str(Path(sys.executable).parent / "clepsydra"), *arguments]
-        return subprocess.run(line, env=self._environment(), check=True, capture_output=True, text=True).stdout
+        line, environment = self.line(*arguments), self.environment()
+        return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout
 
-    def scheduler(self) -> str:
+    def line(self, *arguments: str) -> list[str]:
+        """The installed command with these arguments."""
+        return [str(Path(sys.executable).parent / "clepsydra"), *arguments]
+
+    def scheduler(self, *arguments: str) -> str:
         """Start a scheduler; returns its address."""
         port = free_port()
-        self._start("scheduler", "--listen", f"127.0.0.1:{port}")
+        self._start("scheduler", "--listen", f"127.0.0.1:{port}", *arguments)
         wait_for_server(f"127.0.0.1:{port}")
         return f"127.0.0.1:{port}"
 
     def worker(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        return self._start("worker", "--handlers", "benchmarks.handlers", *arguments)
+        return self._start("worker", "--handlers", self._handlers, *arguments)
 
     def up(self) -> tuple[str, "subprocess.Popen[bytes]"]:
         port = free_port()
-        process = self._start("up", "--listen", f"127.0.0.1:{port}", "--handlers", "benchmarks.handlers")
+        process = self._start("up", "--listen", f"127.0.0.1:{port}", "--handlers", self._handlers)
         wait_for_server(f"127.0.0.1:{port}")
         return f"127.0.0.1:{port}", process
 
@@ -67,13 +74,14 @@ class Installation:
         return True
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        line = [str(Path(sys.executable).parent / "clepsydra"), *arguments]
+        line, environment = self.line(*arguments), self.environment()
         with (self.folder / f"{arguments[0]}-{len(self._processes)}.log").open("wb") as log:
-            process = subprocess.Popen(line, env=self._environment(), stdout=log, stderr=log)
+            process = subprocess.Popen(line, env=environment, stdout=log, stderr=log)
         self._processes.append(process)
         return process
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What the processes are started with."""
         return {
             **os.environ,
             "CLEPSYDRA_STORE": self.store,

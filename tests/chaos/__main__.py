@@ -6,6 +6,7 @@ python -m tests.chaos --kills 300 --actions 100000 --store sqlite
 import argparse
 import asyncio
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -34,20 +35,24 @@ def main() -> int:
     )
     parser.add_argument("--schedulers", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--folder", type=Path, help="keep histories, logs and the store here, in a new folder")
+    parser.add_argument(
+        "--folder", type=Path, help="where to put the run's own folder, which is kept if the verdict is bad"
+    )
     given = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
     plan = Plan(seed, given.actions, given.kills, given.kills_only, given.schedulers, given.workers)
     _tell(f"{plan}")
-    with tempfile.TemporaryDirectory(prefix="clepsydra-chaos-") as temporary:
-        folder = given.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=given.folder is None)
-        store = _store(given, folder)
-        summary = asyncio.run(_until_told(run(plan, folder, store, _tell)))
-        if store.disk is not None:
-            _tell(f"the disk was {store.disk.how}")
+    folder = Path(tempfile.mkdtemp(prefix="clepsydra-chaos-", dir=given.folder))
+    store = _store(given, folder)
+    summary = asyncio.run(_until_told(run(plan, folder, store, _tell)))
+    if store.disk is not None:
+        _tell(f"the disk was {store.disk.how}")
     _tell(str(summary))
-    return 1 if summary.violations else 0
+    if summary.violations:
+        _tell(f"histories, side log and logs are in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
 
 
 async def _until_told(running: Coroutine[Any, Any, Summary]) -> Summary:

@@ -110,7 +110,7 @@ def surroundings(world: World) -> Deck:
         faults.append(fill_disk)
     if world.store.can_restart:
         faults.append(crash_database)
-    return Deck(faults, 2.5)
+    return Deck(faults, 1.5)
 
 
 async def _kill(world: World, chance: random.Random, nodes: Sequence[Node]) -> None:

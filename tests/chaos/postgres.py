@@ -15,6 +15,8 @@ class PostgresChaos:
     """A server of its own, in a folder that its user can reach; a test's own folder usually cannot be."""
 
     can_restart = True
+    # The server's own folder.
+    _where: Path
 
     def __init__(self, folder: Path, *, disk_can_fill: bool) -> None:
         self._log = folder / "postgres.log"
@@ -30,9 +32,9 @@ class PostgresChaos:
         self._folder.chmod(0o711)  # noqa: ASYNC240 - a local folder
         if self._disk_can_fill:
             self.disk = mounted_disk(self._folder / "disk")
-        where = self._folder / "server" if self.disk is None else self.disk.folder
-        where.mkdir(exist_ok=True)  # noqa: ASYNC240
-        self._server = Server(where)
+        self._where = self._folder / "server" if self.disk is None else self.disk.folder
+        self._where.mkdir(exist_ok=True)
+        self._server = Server(self._where)
         await asyncio.to_thread(self._server.start)
         self.url = self._server.url
 
@@ -55,16 +57,22 @@ class PostgresChaos:
             await asyncio.to_thread(self._server.start)
 
     async def close(self) -> None:
-        for wire in self.wires:
-            await wire.close()
-        if self._server is not None:
-            if _listens(self._server.port):
-                await asyncio.to_thread(self._server.stop, "immediate")
-            self._log.write_text(self._server.log)  # noqa: ASYNC240 - a local file
-        if self.disk is not None:
-            self.disk.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder)
+        try:
+            for wire in self.wires:
+                await wire.close()
+            if self._server is not None:
+                await self._stop(self._server)
+        finally:
+            if self.disk is not None:
+                self.disk.close()
+            if self._folder is not None:
+                shutil.rmtree(self._folder)
+
+    async def _stop(self, server: Server) -> None:
+        if _listens(server.port):
+            await asyncio.to_thread(server.stop, "immediate")
+        if (log := self._where / "log").exists():
+            shutil.copyfile(log, self._log)
 
 
 def _listens(port: int) -> bool:

@@ -25,14 +25,14 @@ def assert_all_is_well(summary: Summary) -> None:
 
 async def test_kill_9_of_any_process_at_any_time(tmp_path: Path) -> None:
     """A scheduler and two workers on one file: each is killed several times while actions come due."""
-    plan = Plan(seed=3, actions=1_500, kills=7, kills_only=True)
+    plan = Plan(seed=3, actions=1_000, kills=7, kills_only=True)
     summary = await run(plan, tmp_path, SqliteChaos(tmp_path), print)
     assert_all_is_well(summary)
     assert summary.events["kills"] >= plan.kills
 
 
 async def test_every_fault_on_one_file(tmp_path: Path) -> None:
-    plan = Plan(seed=4, actions=1_500, kills=8, schedulers=2)
+    plan = Plan(seed=4, actions=1_000, kills=8, schedulers=2)
     summary = await run(plan, tmp_path, SqliteChaos(tmp_path, make_disk), print)
     assert_all_is_well(summary)
     assert summary.events.keys() >= _ON_PROCESSES | _ON_WIRES | {"full disks"}

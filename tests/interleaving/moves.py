@@ -97,14 +97,18 @@ class Moves:
     def _go_on(self, state: State, number: int) -> Iterator[Move]:
         """Attempts that are executed are extended, and end."""
         worker = state.workers[number]
+        being_extended = [write.due for write in worker.unknown if write.kind == "extend"]
         for attempt in worker.in_flight:
+            if attempt.begun in being_extended:
+                # The two never overlap: whatever comes next waits until the extension is known or given up.
+                continue
             ended = worker._replace(in_flight=_without(worker.in_flight, attempt))
             due, at_us = attempt.begun, attempt.row_at_us
             later_us = max(state.clock_us, due.row.scheduled_at_us + _LATER_US)
             for result in self._shape.results:
                 advance = self._world.finish(due, number, at_us, result)
                 mark = Mark(f"worker {number} ends {result}", at_us)
-                finish = Write("finish", number, advance, mark, due=due)
+                finish = Write("finish", number, advance, mark, due=due, is_sure=attempt.is_sure)
                 yield from self._send(_with_worker(state, number, ended)._replace(clock_us=later_us), finish)
             if attempt.extensions < self._shape.extensions:
                 advance = self._world.extend(due, number, at_us)
@@ -116,8 +120,15 @@ class Moves:
         """A call of unknown outcome is repeated as it was sent, or given up."""
         worker = state.workers[number]
         for write in worker.unknown:
-            rest = _with_worker(state, number, worker._replace(unknown=_without(worker.unknown, write)))
-            yield f"worker {number} gives up: {write.kind}", rest
+            others = worker._replace(unknown=_without(worker.unknown, write))
+            unsure = tuple(
+                each._replace(is_sure=False) if write.kind == "extend" and each.begun == write.due else each
+                for each in worker.in_flight
+            )
+            yield f"worker {number} gives up: {write.kind}", _with_worker(
+                state, number, others._replace(in_flight=unsure)
+            )
+            rest = _with_worker(state, number, others)
             yield f"worker {number} repeats: {write.kind}", self._apply(rest, write, may_be_done=True)
 
     # What the client's scheduler does.
@@ -171,13 +182,15 @@ class Moves:
     # What becomes of a call on its way.
 
     def _send(self, state: State, write: Write) -> Iterator[Move]:
-        """It is answered; or its answer is lost; or a copy of it stays behind and comes late."""
+        """It is answered; or its answer is lost; or it comes late; or a copy of it does."""
         what = _told(write)
         answered = self._apply(state, write)
         yield what, answered
         if state.budget.troubles:
             spent = state.budget._replace(troubles=state.budget.troubles - 1)
             yield f"{what}, and its answer is lost", self._apply(state._replace(budget=spent), write, is_answered=False)
+            delayed = state._replace(budget=spent, late=(*state.late, write))
+            yield f"{what}, but it is on its way for long", self._unanswered(delayed, write)
             yield f"{what}, and a copy stays behind", answered._replace(
                 late=(*answered.late, write), budget=answered.budget._replace(troubles=spent.troubles)
             )
@@ -191,12 +204,17 @@ class Moves:
     def _apply(self, state: State, write: Write, *, is_answered: bool = True, may_be_done: bool = False) -> State:
         tables, books, outcome = self._commit(state, write, is_first=not may_be_done)
         after = state._replace(tables=tables, books=books)
-        if write.kind == "put":
-            return self._put_answered(after, write, outcome if is_answered else OutcomeUnknown("no answer"))
         if not is_answered:
-            worker = after.workers[write.worker]
-            return _with_worker(after, write.worker, worker._replace(unknown=(*worker.unknown, write)))
+            return self._unanswered(after, write)
+        if write.kind == "put":
+            return self._put_answered(after, write, outcome)
         return self._worker_answered(after, write, outcome)
+
+    def _unanswered(self, state: State, write: Write) -> State:
+        if write.kind == "put":
+            return self._put_answered(state, write, OutcomeUnknown("no answer"))
+        worker = state.workers[write.worker]
+        return _with_worker(state, write.worker, worker._replace(unknown=(*worker.unknown, write)))
 
     def _put_answered(self, state: State, write: Write, result: PutResult | Exception) -> State:
         fate: Fate = copy(state.calls[write.call].held)
@@ -257,7 +275,7 @@ class Moves:
         attempt_id = taken.attempt.context.attempt_id
         if write.kind == "extend":
             return checks.after_extension(books, write, attempt_id, seen, outcome)
-        return checks.after_finish(books, write, attempt_id, seen, outcome, is_first=is_first)
+        return checks.after_finish(books, write, attempt_id, seen, outcome, is_first=is_first and write.is_sure)
 
     def _load(self, state: State) -> None:
         self._world.moment.at_us = state.clock_us

@@ -32,6 +32,8 @@ class InFlight(NamedTuple):
     attempt_id: str
     row_at_us: int
     extensions: int
+    # False once an extension was given up of which nobody knows whether it was done.
+    is_sure: bool = True
 
 
 class Write(NamedTuple):
@@ -47,6 +49,8 @@ class Write(NamedTuple):
     call: int = -1
     # What the attempt that it begins, extends or finishes was begun from.
     due: Due | None = None
+    # Whether its sender knows where the row lies.
+    is_sure: bool = True
 
 
 class WorkerState(NamedTuple):

@@ -7,7 +7,12 @@ import pytest
 from clepsydra.core.moments import MILLISECOND_US
 from clepsydra.scheduler.errors import DeadlinePassed, Overloaded
 from clepsydra.v1.action_pb2 import PythonHandler, ScheduledAction, Spec
-from clepsydra.v1.scheduler_pb2 import GetActionRequest, PauseActionRequest, ResumeActionRequest
+from clepsydra.v1.scheduler_pb2 import (
+    BatchCreateActionsRequest,
+    GetActionRequest,
+    PauseActionRequest,
+    ResumeActionRequest,
+)
 from tests.scheduler.desk import Desk, a_create, at_a_desk, settled, story
 
 
@@ -111,6 +116,25 @@ async def test_what_nobody_waits_for_any_more_is_not_sent(desk: Desk) -> None:
     assert desk.store.batches == [["a"], ["c"]]
     with pytest.raises(asyncio.CancelledError):
         await waiting[0]
+
+
+@at_a_desk(batches_in_flight=1)
+async def test_neither_is_any_item_of_a_batch_whose_caller_has_gone(desk: Desk) -> None:
+    line = hold_up(desk)
+    first = creating(desk, "a")
+    await settled()
+    requests = [a_create(f"b{number}") for number in range(3)]
+    batch = asyncio.create_task(desk.scheduler.batch_create(BatchCreateActionsRequest(requests=requests)))
+    await settled()
+    batch.cancel()
+    await settled()
+
+    line.set()
+    await asyncio.gather(*first)
+    await desk.scheduler.close()
+
+    assert desk.store.batches == [["a"]]
+    assert batch.cancelled()
 
 
 @at_a_desk(batches_in_flight=1)

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import REQUEST_BYTES
-from clepsydra.scheduler.endpoint import SERVICE
+from clepsydra.scheduler.endpoint import SERVICE, Endpoint
 from clepsydra.scheduler.server import CannotListen, RunningServer, serve
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
@@ -120,19 +120,15 @@ async def test_errors_have_codes_messages_and_details() -> None:
         created = await client.stub.CreateAction(a_create("a"))
         client.store.troubles.append(Trouble.UNUSABLE)
 
-        for call, code, reason, words in [
-            (client.stub.CreateAction(a_create("b")), "UNAVAILABLE", "NOT_DONE", "nothing was done"),
-            (client.stub.GetAction(GetActionRequest(id="c")), "NOT_FOUND", "NOT_FOUND", "'c'"),
-            (client.stub.CreateAction(a_create("a")), "ALREADY_EXISTS", "ALREADY_EXISTS", "'a'"),
-            (
-                client.stub.DeleteAction(DeleteActionRequest(id="a", etag="x" + created.meta.etag)),
-                "ABORTED",
-                "ETAG_MISMATCH",
-                "'a'",
-            ),
-            (client.stub.ResumeAction(ResumeActionRequest(id="a")), "FAILED_PRECONDITION", "WRONG_STATE", "SCHEDULED"),
+        other_etag = "x" + created.meta.etag
+        for method, request, code, reason, words in [
+            ("CreateAction", a_create("b"), "UNAVAILABLE", "NOT_DONE", "nothing was done"),
+            ("GetAction", GetActionRequest(id="c"), "NOT_FOUND", "NOT_FOUND", "'c'"),
+            ("CreateAction", a_create("a"), "ALREADY_EXISTS", "ALREADY_EXISTS", "'a'"),
+            ("DeleteAction", DeleteActionRequest(id="a", etag=other_etag), "ABORTED", "ETAG_MISMATCH", "'a'"),
+            ("ResumeAction", ResumeActionRequest(id="a"), "FAILED_PRECONDITION", "WRONG_STATE", "SCHEDULED"),
         ]:
-            answered, message, details = await refusal(call)
+            answered, message, details = await refusal(getattr(client.stub, method)(request))
             assert answered.name == code
             assert words in message
             assert details == [ErrorInfo(reason=reason, domain="clepsydra")]
@@ -258,6 +254,40 @@ async def test_a_call_past_its_deadline_is_not_written() -> None:
 
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert set(client.store.actions) == {"first", "last"}
+
+
+class HandlerCallDetails(grpc.HandlerCallDetails):
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.invocation_metadata = ()
+
+
+class Hurried:
+    """A call as gRPC describes it, whose time is up but which has not been cancelled yet."""
+
+    code: grpc.StatusCode | None = None
+
+    def time_remaining(self) -> float:
+        return 0.0
+
+    async def abort_with_status(self, status: Any) -> None:
+        self.code = status.code
+        raise grpc.aio.AbortError
+
+
+async def test_nor_if_grpc_is_slow_to_tell() -> None:
+    clock = SystemClock()
+    store = LineToStore(clock)
+    settings = SchedulerSettings()
+    handlers = Endpoint(Scheduler(store, clock, Ids.from_system(), settings), settings).handlers()
+    create: Any = handlers.service(HandlerCallDetails(f"/{SERVICE.full_name}/CreateAction"))
+    context = Hurried()
+
+    with pytest.raises(grpc.aio.AbortError):
+        await create.unary_unary(a_create("a").SerializeToString(), context)
+
+    assert context.code is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert store.actions == {}
 
 
 async def test_too_many_calls_are_refused_but_health_is_answered() -> None:

@@ -5,12 +5,12 @@ import threading
 import time
 from typing import Any
 
-import sqlalchemy
 from dbos import DBOS, DBOSClient, DBOSConfig
 
 from benchmarks.peers.drivers.protocol import Job, ThreadDriver, main, ran, ready
 
 _QUEUE = "jobs"
+_COLUMNS = ("workflow_uuid", "status", "name", "queue_name", "priority", "serialization", "delay_until_epoch_ms")
 
 
 class Dbos(ThreadDriver):
@@ -36,10 +36,21 @@ class Dbos(ThreadDriver):
                 self._client.enqueue_in_transaction(connection, _options(job), job.number, job.at_us)
 
     def fill_many(self, jobs: list[Job]) -> None:
-        """Copies of one row that `create_one` made."""
-        self.create_one(jobs[0])
-        with self._client._sys_db.engine.begin() as connection:
-            connection.execute(sqlalchemy.text(_COPIES), [_values(job) for job in jobs])
+        """The rows that `create_one` would have made, copied into its tables."""
+        made = [self._client._build_enqueue_status(_options(job), job.number, job.at_us)[1] for job in jobs]
+        now_ms = time.time_ns() // 1_000_000
+        connection = self._client._sys_db.engine.raw_connection()
+        try:
+            with connection.cursor() as cursor:
+                with cursor.copy(f"COPY dbos.workflow_status ({', '.join(_COLUMNS)}, created_at, recovery_attempts) FROM STDIN") as copy:
+                    for status in made:
+                        copy.write_row((*(status[column] for column in _COLUMNS), now_ms, 0))
+                with cursor.copy("COPY dbos.workflow_input (workflow_uuid, inputs, retention_timestamp) FROM STDIN") as copy:
+                    for status in made:
+                        copy.write_row((status["workflow_uuid"], status["inputs"], now_ms))
+            connection.commit()
+        finally:
+            connection.close()
 
     def work(self) -> None:
         stopped = threading.Event()

@@ -3,11 +3,12 @@
 A method runs without an await between its first read and its last write, so each is one transaction by construction.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.store.batch import check_named_once
 from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
@@ -72,7 +73,7 @@ class MemoryStore:
         self._hints.wake_all()
 
     async def put(self, puts: Sequence[Put]) -> list[PutResult]:
-        _check_named_once(put.action.action_id for put in puts)
+        check_named_once(put.action.action_id for put in puts)
         return [self._put(put) for put in puts]
 
     def _put(self, put: Put) -> PutResult:
@@ -161,7 +162,7 @@ class MemoryStore:
         return moved
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
-        _check_named_once(advance.row.action_id for advance in advances)
+        check_named_once(advance.row.action_id for advance in advances)
         return [self._advance(advance, mark) for advance in advances]
 
     def _advance(self, advance: Advance, mark: Mark) -> AdvanceOutcome:
@@ -294,11 +295,3 @@ def _is_done(put: Put, current: Action) -> bool:
     if put.shard_id is None:
         return current.meta == put.action.meta
     return current.guid == put.action.guid
-
-
-def _check_named_once(action_ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for action_id in action_ids:
-        if action_id in seen:
-            raise ValueError(f"a batch names an action at most once, and this one names {action_id!r} again")
-        seen.add(action_id)

@@ -1,8 +1,9 @@
 """The port on PostgreSQL: one statement for each call, through a pool of connections."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from clepsydra.core.clock import Clock
+from clepsydra.store.batch import check_named_once
 from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
@@ -67,7 +68,7 @@ class PostgresStore:
         await self._calls.close()
 
     async def put(self, puts: Sequence[Put]) -> list[PutResult]:
-        _check_named_once(put.action.action_id for put in puts)
+        check_named_once(put.action.action_id for put in puts)
         results = await changes.put(self._calls, puts)
         told = {
             put.shard_id
@@ -103,7 +104,7 @@ class PostgresStore:
         return await changes.migrate(self._calls, rows, stale, mark) if rows or stale else 0
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
-        _check_named_once(advance.row.action_id for advance in advances)
+        check_named_once(advance.row.action_id for advance in advances)
         return await changes.advance(self._calls, advances, mark)
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
@@ -124,10 +125,3 @@ class PostgresStore:
 
     async def audit(self, limit: int) -> Audit:
         return await inspection.audit(self._calls, limit)
-
-
-def _check_named_once(action_ids: Iterable[str]) -> None:
-    ids = list(action_ids)
-    if len(set(ids)) != len(ids):
-        twice = next(action_id for action_id in ids if ids.count(action_id) > 1)
-        raise ValueError(f"a batch names an action at most once, and this one names {twice!r} again")

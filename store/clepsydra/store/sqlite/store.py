@@ -1,12 +1,13 @@
 """The port on SQLite: what is written goes through one writer, what is read through readers beside it."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import apsw
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.store.batch import check_named_once
 from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
@@ -89,7 +90,7 @@ class SqliteStore:
     async def put(self, puts: Sequence[Put]) -> list[PutResult]:
         if not puts:
             return []
-        _check_named_once(put.action.action_id for put in puts)
+        check_named_once(put.action.action_id for put in puts)
         oldest_us = self._clock.now_us() - CALL_RETRY_US
         results = await self._writer.run(lambda connection: changes.put(connection, puts, oldest_us))
         for put, result in zip(puts, results, strict=True):
@@ -140,7 +141,7 @@ class SqliteStore:
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         if not advances:
             return []
-        _check_named_once(advance.row.action_id for advance in advances)
+        check_named_once(advance.row.action_id for advance in advances)
         return await self._writer.run(lambda connection: changes.advance(connection, advances, mark))
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
@@ -170,10 +171,3 @@ def _connected(path: str) -> apsw.Connection:
     except apsw.Error as error:
         raise translated(error, path) from error
     return connection
-
-
-def _check_named_once(action_ids: Iterable[str]) -> None:
-    ids = list(action_ids)
-    if len(set(ids)) != len(ids):
-        twice = next(action_id for action_id in ids if ids.count(action_id) > 1)
-        raise ValueError(f"a batch names an action at most once, and this one names {twice!r} again")

@@ -98,15 +98,15 @@ class Lookups:
             if not _is_any_truncated(results):
                 return _lock_infos(results)
         infos: list[LockInfo] = []
-        step = _SHARDS
+        start, step = 0, _SHARDS
         async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
-            while len(infos) < shards:
-                start = len(infos)
+            while start < shards:
                 results = await snapshot.read("locks", _shards(start, min(start + step, shards)))
                 if _is_any_truncated(results) and step > 1:
                     step //= 2
                 else:
                     infos += _lock_infos(results)
+                    start += step
         return infos
 
     async def stats(self, now_us: int) -> Stats:

@@ -1,10 +1,11 @@
 """The port on YDB: writes are single texts that touch points, reads are snapshots."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ydb.aio.driver import Driver
 
 from clepsydra.core.ids import Ids
+from clepsydra.store.batch import check_named_once
 from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
@@ -86,7 +87,7 @@ class YdbStore:
     async def put(self, puts: Sequence[Put]) -> list[PutResult]:
         if not puts:
             return []
-        _check_named_once(put.action.action_id for put in puts)
+        check_named_once(put.action.action_id for put in puts)
         results = await self._changes.put(puts)
         for put, result in zip(puts, results, strict=True):
             if put.shard_id is not None and result.outcome is PutOutcome.DONE:
@@ -121,7 +122,7 @@ class YdbStore:
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         if not advances:
             return []
-        _check_named_once(advance.row.action_id for advance in advances)
+        check_named_once(advance.row.action_id for advance in advances)
         return await self._changes.advance(advances, mark)
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
@@ -141,11 +142,3 @@ class YdbStore:
 
     async def audit(self, limit: int) -> Audit:
         return await self._tries.read(lambda: audit(self._sessions, limit, self._limits.scan_timeout_s))
-
-
-def _check_named_once(action_ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for action_id in action_ids:
-        if action_id in seen:
-            raise ValueError(f"a batch names an action at most once, and this one names {action_id!r} again")
-        seen.add(action_id)

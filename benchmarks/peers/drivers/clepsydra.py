@@ -1,0 +1,79 @@
+"""Clepsydra: settings are `scheduler` and `worker`, keys of its configuration, given to its commands with `--set`.
+
+Jobs are created through gRPC, at a scheduler process that is started for it. The worker is the installed command.
+"""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from benchmarks.creates import OPTIONS, action
+from benchmarks.installation import Installation, wait_until
+from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main
+from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
+from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
+
+_HANDLERS = "benchmarks.peers.drivers.clepsydra_handlers"
+
+
+class Clepsydra(AsyncDriver):
+    async def install(self) -> None:
+        self._installation()
+
+    async def open(self) -> None:
+        self._running = self._installation()
+        address = await asyncio.to_thread(self._running.scheduler, *self._flags("scheduler"))
+        self._channel = grpc.aio.insecure_channel(address, options=OPTIONS)
+        self._stub = SchedulerServiceStub(self._channel)  # type: ignore[no-untyped-call]
+
+    async def close(self) -> None:
+        await self._channel.close()
+        await asyncio.to_thread(self._running.__exit__)
+
+    async def create_one(self, job: Job) -> None:
+        await self._stub.CreateAction(_request(job))
+
+    async def create_many(self, jobs: list[Job]) -> None:
+        response = await self._stub.BatchCreateActions(BatchCreateActionsRequest(requests=map(_request, jobs)))
+        refused = [result.error for result in response.results if result.HasField("error")]
+        if refused:
+            raise RuntimeError(f"a create was refused: {refused[0]}")
+
+    async def settle(self) -> None:
+        """Let a worker move what has come in to where it waits for its time."""
+        with self._installation() as running:
+            running.worker(*self._flags("worker"))
+            await asyncio.to_thread(wait_until, lambda: _incoming(running) == 0)
+
+    async def work(self) -> None:
+        installation = self._installation()
+        os.environ.update(installation.environment())
+        command = installation.line("worker", "--handlers", _HANDLERS, *self._flags("worker"))
+        os.execv(command[0], command)  # noqa: ASYNC221 - nothing comes after it
+
+    async def check(self) -> None:
+        self._installation().audit_is_clean()
+
+    def _installation(self) -> Installation:
+        return Installation(Path.cwd(), self.request.store, handlers=_HANDLERS)
+
+    def _flags(self, section: str) -> list[str]:
+        settings: dict[str, Any] = self.settings.get(section, {})
+        return [flag for key, value in settings.items() for flag in ("--set", f"{section}.{key}={value}")]
+
+
+def _request(job: Job) -> CreateActionRequest:
+    return action(job.at_us, "job", json.dumps({"n": job.number, "at": job.at_us}).encode())
+
+
+def _incoming(running: Installation) -> int:
+    rows: int = json.loads(running.command("stats", "--json"))["incoming_rows"]
+    return rows
+
+
+if __name__ == "__main__":
+    main(Clepsydra)

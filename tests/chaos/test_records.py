@@ -1,0 +1,42 @@
+"""Records that outlive a kill: what was torn is as good as not written, and spoils nothing else."""
+
+from pathlib import Path
+
+from tests.chaos.appending import Appender, records_in
+from tests.chaos.history import Call, HistoryWriter, Kind, Outcome, read_history
+
+
+def test_a_torn_record_spoils_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    first, second = Appender(path, synced=True), Appender(path, synced=True)
+    first.append([{"n": 1}])
+    with path.open("ab") as torn:
+        torn.write(b'\n{"n": 2, "te')
+    first.append([{"n": 3}])
+    second.append([{"n": 4}])
+    first.close()
+    second.close()
+    assert [record["n"] for record in records_in(path)] == [1, 3, 4]
+
+
+def test_no_file_holds_no_records(tmp_path: Path) -> None:
+    assert list(records_in(tmp_path / "records")) == []
+
+
+def test_a_call_without_an_end_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    ended = Call("r1", Kind.CREATE, "a", invoked_us=1, due_us=5, runs=1)
+    killed = Call("r2", Kind.DELETE, "a", invoked_us=3)
+    writer = HistoryWriter(path)
+    writer.began()
+    writer.invoked([ended, killed])
+    ended.outcome, ended.ended_us, ended.guid, ended.tries = Outcome.OK, 2, "g1", 1
+    writer.ended([ended])
+    writer.replayed(ended, "g2")
+    writer.close()
+    history = read_history([path])
+    assert history.beginnings == 1
+    assert history.acknowledged_creations == 1
+    ended.replayed_guids.append("g2")
+    assert history.calls == {"r1": ended, "r2": killed}
+    assert history.calls["r2"].outcome is Outcome.UNKNOWN

@@ -1,0 +1,168 @@
+"""Making an installation: once, again, twice at once, halfway; and refusing what does not fit."""
+
+import asyncio
+import random
+
+import pytest
+
+from clepsydra.core.ids import Ids
+from clepsydra.store.errors import OtherShards, Unavailable, Unusable
+from clepsydra.store.url import install_store, open_store
+from clepsydra.store.ydb import YdbStore
+from clepsydra.store.ydb.installation import SCHEMA_VERSION, TABLES
+from tests.conformance.backends import TestClock
+from tests.conformance.worlds import DONE, World
+from tests.ydb_endpoint import Endpoint
+from tests.ydb_endpoint.errors import Status
+from tests.ydb_endpoint.faults import instead
+from tests.ydb_endpoint.scheme import children_of, make_directory
+
+PATH = "/local/clepsydra"
+
+
+def ids() -> Ids:
+    return Ids(random.Random(1))
+
+
+async def install(endpoint: Endpoint, shards: int | None = 4, path: str = "clepsydra") -> int:
+    return await YdbStore.install(endpoint.url(path), shards, {}, ids())
+
+
+async def test_four_tables_and_the_schemas_version_and_nothing_else() -> None:
+    async with Endpoint() as endpoint:
+        assert await install(endpoint) == 4
+        names = [child.name for child in children_of(endpoint.engine.database, PATH)]
+        assert sorted(names) == sorted([*TABLES, f"schema_version_{SCHEMA_VERSION}"])
+
+
+async def test_the_tables_are_split_and_may_split_further() -> None:
+    async with Endpoint() as endpoint:
+        await install(endpoint, 8)
+        tables = endpoint.engine.database.tables
+        for name in ("incoming_queue", "processing_queue"):
+            settings = tables[f"{PATH}/{name}"].settings
+            assert settings["PARTITION_AT_KEYS"] == [1, 2, 3, 4, 5, 6, 7]
+            assert settings["AUTO_PARTITIONING_MIN_PARTITIONS_COUNT"] == 8
+        for name in TABLES:
+            settings = tables[f"{PATH}/{name}"].settings
+            assert settings["AUTO_PARTITIONING_BY_LOAD"] is True
+            assert settings["AUTO_PARTITIONING_BY_SIZE"] is True
+            assert settings["AUTO_PARTITIONING_MAX_PARTITIONS_COUNT"] > 50
+
+
+async def test_an_installation_is_left_alone_by_the_next() -> None:
+    async with Endpoint() as endpoint:
+        await install(endpoint)
+        store = await YdbStore.open(endpoint.url(), {}, ids())
+        world = World(store, store, await store.now(), ids())
+        [action] = await world.carry_out(world.create("a"))
+        acquired = await store.acquire("lock", "worker", world.now_us, 0)
+        before = await store.locks()
+        assert await install(endpoint) == 4
+        assert await install(endpoint, None) == 4
+        assert await store.get(["a"]) == [action]
+        assert await store.locks() == before
+        assert acquired is not None
+        await store.close()
+
+
+async def test_another_number_of_shards_is_refused() -> None:
+    async with Endpoint() as endpoint:
+        await install(endpoint)
+        with pytest.raises(OtherShards, match="has 4 shards, not 8"):
+            await install(endpoint, 8)
+        assert await install(endpoint, None) == 4
+
+
+async def test_two_who_install_at_once_agree() -> None:
+    async with Endpoint() as endpoint:
+        counts = await asyncio.gather(*(install(endpoint) for _ in range(4)))
+        assert counts == [4] * 4
+
+
+async def test_two_who_install_different_numbers_at_once_do_not_both_succeed() -> None:
+    async with Endpoint() as endpoint:
+        ended = await asyncio.gather(*(install(endpoint, shards) for shards in (4, 6)), return_exceptions=True)
+        counts = [count for count in ended if isinstance(count, int)]
+        assert len(counts) == 1
+        assert await install(endpoint, None) == counts[0]
+
+
+async def test_one_database_holds_many_installations() -> None:
+    async with Endpoint() as endpoint:
+        for path, shards in (("one", 2), ("team/two", 3)):
+            assert await install(endpoint, shards, path) == shards
+        stores = [await YdbStore.open(endpoint.url(path), {}, ids()) for path in ("one", "team/two")]
+        world = World(stores[0], stores[0], await stores[0].now(), ids())
+        await world.carry_out(world.create("a"))
+        assert [store.shards for store in stores] == [2, 3]
+        assert await stores[1].get(["a"]) == [None]
+        for store in stores:
+            await store.close()
+
+
+@pytest.mark.parametrize("stopped_at", ["install", "install_locks", "MakeDirectory"])
+async def test_an_installation_that_stopped_halfway_is_finished_by_the_next(stopped_at: str) -> None:
+    async with Endpoint() as endpoint:
+        # Of the directories, the first holds the tables and the second is the version.
+        endpoint.faults.plan(instead(Status.UNAUTHORIZED, stopped_at, after=stopped_at == "MakeDirectory"))
+        with pytest.raises(Unusable):
+            await install(endpoint)
+        with pytest.raises(Unusable, match="clepsydra init"):
+            await YdbStore.open(endpoint.url(), {}, ids())
+        assert await install(endpoint) == 4
+        store = await YdbStore.open(endpoint.url(), {}, ids())
+        assert store.shards == 4
+        await store.close()
+
+
+@pytest.mark.parametrize("call", ["install", "install_locks", "count_locks", "MakeDirectory", "ListDirectory"])
+@pytest.mark.parametrize("status", [Status.UNAVAILABLE, Status.OVERLOADED, Status.ABORTED])
+async def test_an_installation_comes_through_a_fault(call: str, status: Status) -> None:
+    async with Endpoint() as endpoint:
+        endpoint.faults.plan(instead(status, call))
+        assert await install(endpoint) == 4
+        assert endpoint.faults.struck == 1
+
+
+async def test_a_newer_schema_is_refused() -> None:
+    async with Endpoint() as endpoint:
+        await install(endpoint)
+        make_directory(endpoint.engine.database, f"{PATH}/schema_version_{SCHEMA_VERSION + 1}")
+        with pytest.raises(Unusable, match="upgrade Clepsydra"):
+            await YdbStore.open(endpoint.url(), {}, ids())
+        with pytest.raises(Unusable, match="upgrade Clepsydra"):
+            await install(endpoint)
+
+
+async def test_a_lost_table_is_noticed() -> None:
+    async with Endpoint() as endpoint:
+        await install(endpoint)
+        del endpoint.engine.database.tables[f"{PATH}/incoming_queue"]
+        with pytest.raises(Unusable, match="incoming_queue"):
+            await YdbStore.open(endpoint.url(), {}, ids())
+
+
+async def test_a_store_that_was_never_made_is_refused() -> None:
+    async with Endpoint() as endpoint:
+        with pytest.raises(Unusable, match="there is no store"):
+            await YdbStore.open(endpoint.url("elsewhere"), {}, ids())
+
+
+async def test_the_url_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YDB_ANONYMOUS_CREDENTIALS", "1")
+    async with Endpoint() as endpoint:
+        assert await install_store(endpoint.url(), None) == 16
+        store = await open_store(endpoint.url(), TestClock())
+        world = World(store, store, await store.now(), ids())
+        assert await store.put([world.create("a")]) == [DONE]
+        await store.close()
+
+
+async def test_a_closed_store_says_so() -> None:
+    async with Endpoint() as endpoint:
+        await install(endpoint)
+        store = await YdbStore.open(endpoint.url(), {}, ids())
+        await store.close()
+        with pytest.raises((Unusable, Unavailable), match="closed"):
+            await store.now()
