@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install test lint format proto lock bench chaos clean
+.PHONY: help up install test test-postgres lint format proto lock bench chaos clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ up: install ## Start a scheduler and a worker on ./clepsydra.db (Ctrl-C stops th
 
 test: install ## Run every test
 	$(BIN)/python -m pytest
+
+test-postgres: install ## Run the tests of the PostgreSQL store, in full, on a server: PG=postgresql://...
+	CLEPSYDRA_TEST_POSTGRES=$(PG) FLEET_ACTIONS=50000 $(BIN)/python -m pytest tests/postgres tests/conformance -k postgres
 
 lint: install ## Formatting, lint rules, import contract, types
 	$(BIN)/ruff format --check .

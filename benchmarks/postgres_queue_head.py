@@ -2,7 +2,8 @@
 
 An hour's traffic is squeezed into minutes: the times that are written run through an hour, while the work is done as
 fast as it goes. Beside it a transaction is open from the beginning to the end, so that PostgreSQL may clean up nothing.
-Looks are taken from the position that a worker remembers, and, as a worker does once a minute, from the beginning. Compare the figures of one run with each other.
+Looks are taken from the position that a worker remembers and, as a worker does once a minute, from the beginning.
+Compare the figures of one run with each other.
 """
 
 import argparse

@@ -16,6 +16,7 @@ from tests.interleaving.state import Books, Budget, Call, InFlight, Kept, State,
 from tests.interleaving.world import EPOCH_US, World
 
 T = TypeVar("T")
+_OF_LOOPS = ("turn", "migrate", "drop")
 Move = tuple[str, State]
 
 # Beyond its begin, by when an attempt has been extended or has ended.
@@ -43,13 +44,16 @@ class Moves:
     def of(self, state: State) -> Iterator[Move]:
         """All that can come next. Raises Broken as soon as one of them breaks a promise."""
         for number in range(len(state.workers)):
-            yield from self._look(state, number)
-            yield from self._use_what_is_known(state, number)
+            if not any(write.kind in _OF_LOOPS for write in state.workers[number].unknown):
+                # A loop makes one call after the other.
+                yield from self._look(state, number)
+                yield from self._use_what_is_known(state, number)
             yield from self._go_on(state, number)
             yield from self._repeat(state, number)
+            reborn = WorkerState(round=state.workers[number].round + 1)
             if state.budget.crashes and state.workers[number] != WorkerState():
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
-                crashed = _with_worker(state, number, WorkerState())._replace(budget=spent)
+                crashed = _with_worker(state, number, reborn)._replace(budget=spent)
                 yield f"worker {number} crashes", crashed
         for number in range(len(state.calls)):
             yield from self._call(state, number)
@@ -89,7 +93,7 @@ class Moves:
             taken = self._world.take(due, number)
             if taken is None or (taken.attempt is not None and not state.budget.begins):
                 continue
-            mark = Mark(f"worker {number} begins", row.at_us)
+            mark = Mark(f"worker {number}.{worker.round} begins", row.at_us)
             turn = Write("turn", number, taken.advance, mark, due=due)
             later = _with_worker(state, number, rest)._replace(clock_us=max(state.clock_us, row.scheduled_at_us))
             yield from self._send(later, turn)
@@ -107,12 +111,12 @@ class Moves:
             later_us = max(state.clock_us, due.row.scheduled_at_us + _LATER_US)
             for result in self._shape.results:
                 advance = self._world.finish(due, number, at_us, result)
-                mark = Mark(f"worker {number} ends {result}", at_us)
+                mark = Mark(f"worker {number}.{worker.round} ends {result}", at_us)
                 finish = Write("finish", number, advance, mark, due=due, is_sure=attempt.is_sure)
                 yield from self._send(_with_worker(state, number, ended)._replace(clock_us=later_us), finish)
             if attempt.extensions < self._shape.extensions:
                 advance = self._world.extend(due, number, at_us)
-                mark = Mark(f"worker {number} extends", at_us)
+                mark = Mark(f"worker {number}.{worker.round} extends", at_us)
                 extend = Write("extend", number, advance, mark, due=due)
                 yield from self._send(state._replace(clock_us=later_us), extend)
 
@@ -126,7 +130,7 @@ class Moves:
                 for each in worker.in_flight
             )
             yield f"worker {number} gives up: {write.kind}", _with_worker(
-                state, number, others._replace(in_flight=unsure)
+                state, number, others._replace(in_flight=unsure, round=worker.round + 1)
             )
             rest = _with_worker(state, number, others)
             yield f"worker {number} repeats: {write.kind}", self._apply(rest, write, may_be_done=True)

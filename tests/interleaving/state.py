@@ -59,6 +59,8 @@ class WorkerState(NamedTuple):
     in_flight: tuple[InFlight, ...] = ()
     # Calls whose outcome is unknown, to be repeated.
     unknown: tuple[Write, ...] = ()
+    # Raised by each call that was given up: its mark is never used again.
+    round: int = 0
 
 
 class Call(NamedTuple):
