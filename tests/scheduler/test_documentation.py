@@ -34,7 +34,7 @@ def test_every_limit_and_default_is_in_the_table_and_no_other() -> None:
     in_code = {
         name: written(name, value)
         for name, value in vars(limits).items()
-        if re.fullmatch(r"[A-Z][A-Z_]+", name) and not re.fullmatch(r"[A-Z]+_US", name)
+        if re.fullmatch(r"[A-Z][A-Z_]+", name) and not re.fullmatch(r"[A-Z]+_US", name) and not isinstance(value, str)
     }
 
     assert documented == in_code

@@ -138,9 +138,9 @@ _RETENTION = message(
 _HANDLER = message(
     action_pb2.PythonHandler,
     {
-        "name": text(
-            rf"[0-9A-Za-z_][0-9A-Za-z_.:/-]{{0,{limits.HANDLER_NAME_LENGTH - 1}}}",
-            f"1 to {limits.HANDLER_NAME_LENGTH} letters, digits, '_', '.', ':', '/' and '-'",
+        "name": both(
+            length(limits.HANDLER_NAME_LENGTH, "characters"),
+            text(limits.HANDLER_NAME_PATTERN, "letters, digits, '_', '.', ':', '/' and '-'"),
         ),
         "payload": length(limits.PAYLOAD_BYTES, "bytes"),
         "content_type": both(

@@ -11,11 +11,12 @@ action's retry policy says, unless it raises `RetryAfter` or `DoNotRetry`.
 """
 
 import math
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
-from clepsydra.core.limits import HANDLER_NAME_LENGTH, RETRY_DELAY_MAX_US
+from clepsydra.core.limits import HANDLER_NAME_LENGTH, HANDLER_NAME_PATTERN, RETRY_DELAY_MAX_US
 from clepsydra.core.moments import SECOND_US
 from clepsydra.worker.signatures import Call, WrongSignature, call_of, is_async
 
@@ -112,6 +113,9 @@ def _check_name(name: str) -> None:
         raise InvalidHandler(f'a handler is registered under a name: write @handler("name"), not @handler on {name!r}')
     if not 0 < len(name) <= HANDLER_NAME_LENGTH:
         raise InvalidHandler(f"a handler's name has 1 to {HANDLER_NAME_LENGTH} characters, not {len(name)}")
+    if not re.fullmatch(HANDLER_NAME_PATTERN, name):
+        # No action could name it: the scheduler would refuse that.
+        raise InvalidHandler(f"a handler's name has letters, digits, '_', '.', ':', '/' and '-', unlike {name!r}")
 
 
 def _place(function: Callable[..., Any]) -> str:

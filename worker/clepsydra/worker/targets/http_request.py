@@ -60,14 +60,14 @@ def url_of(text: str) -> URL:
 def headers_of(given: Iterable[HttpHeader], context: Context) -> CIMultiDict[str]:
     """The spec's headers and the attempt's context.
 
-    The `Clepsydra-` headers are always the worker's. A spec that brings an `Idempotency-Key` of its own knows why.
+    What tells the target about the attempt is always the worker's: the scheduler refuses specs that bring it.
     """
     headers: CIMultiDict[str] = CIMultiDict()
     for header in given:
         _check(header)
         if header.name.lower() not in _OF_THE_CONNECTION:
             headers.add(header.name, header.value)
-    headers.setdefault("Idempotency-Key", context.idempotency_key)
+    headers["Idempotency-Key"] = context.idempotency_key
     headers["Clepsydra-Action-Id"] = _ascii(context.action_id)
     headers["Clepsydra-Attempt-Id"] = context.attempt_id
     headers["Clepsydra-Attempt-Number"] = str(context.attempt_number)
