@@ -100,6 +100,30 @@ async def test_a_server_that_is_down_is_unavailable_until_it_is_back(server: Ser
     assert await store.now() > 0
 
 
+async def test_a_server_that_turns_read_only_is_unavailable_until_it_can_be_written_to(
+    server: Server, store: PostgresStore
+) -> None:
+    """As a primary does that has been told to step down."""
+    world = World(store, store, await store.now(), Ids.from_system())
+    await world.carry_out(world.create("a"))
+    await asked(server, "ALTER SYSTEM SET default_transaction_read_only = on")
+    await asked(server, "SELECT pg_reload_conf()")
+    while await asked(server, "SHOW default_transaction_read_only") != "on":
+        pass
+    put = world.create("b")
+    try:
+        with pytest.raises(Unavailable, match=r"accepts no writes|no host that accepts writes"):
+            await store.put([put])
+    finally:
+        await asked(server, "ALTER SYSTEM RESET default_transaction_read_only")
+        await asked(server, "SELECT pg_reload_conf()")
+    traffic = Traffic(world)
+    flowing = asyncio.create_task(traffic.flow())
+    await traffic.so_many_more(1)
+    traffic.stopped = True
+    await flowing
+
+
 async def test_a_standby_takes_over() -> None:
     """Both hosts are in the URL; whichever can be written to is the store."""
     with running() as primary, following(primary) as standby:

@@ -3,6 +3,7 @@
 A SQLite file is put into WAL mode, which is not what SQLAlchemy does by itself, and stays synced at every commit.
 """
 
+import pickle
 import signal
 import threading
 from typing import Any
@@ -35,12 +36,11 @@ class APScheduler(ThreadDriver):
         self._scheduler.shutdown()
 
     def create_one(self, job: Job) -> None:
-        # By default a job that is a second late is not run at all.
-        self._scheduler.add_job(_JOB, "date", run_date=moment(job.at_us), args=tuple(job), misfire_grace_time=None)
+        self._added(job)
 
     def fill_many(self, jobs: list[Job]) -> None:
         """The rows that `create_one` would have made, in one statement."""
-        made = self._scheduler.add_job(_JOB, "date", run_date=moment(jobs[0].at_us), misfire_grace_time=None)
+        made = self._added(jobs[0])
         store = self._scheduler._lookup_jobstore("default")
         state = made.__getstate__()
         rows = [_row(store, state, job) for job in jobs]
@@ -57,6 +57,12 @@ class APScheduler(ThreadDriver):
         stopped.wait()
         scheduler.shutdown(wait=False)
 
+    def _added(self, job: Job) -> Any:
+        # By default a job that is a second late is not run at all.
+        return self._scheduler.add_job(
+            _JOB, "date", run_date=moment(job.at_us), args=tuple(job), misfire_grace_time=None
+        )
+
     def _made(self) -> Any:
         url = self.request.store.replace("postgresql://", "postgresql+psycopg://")
         return BackgroundScheduler(
@@ -67,8 +73,6 @@ class APScheduler(ThreadDriver):
 
 
 def _row(store: Any, state: dict[str, Any], job: Job) -> dict[str, Any]:
-    import pickle
-
     at = moment(job.at_us)
     own = {**state, "id": f"{job.number:032x}", "args": tuple(job), "trigger": DateTrigger(at), "next_run_time": at}
     return {

@@ -49,20 +49,21 @@ export function asked_to_stop() {
 }
 
 async function create(request, createOne, createMany) {
-  const { mode = "bulk", count, seconds = 3600, first_number = 0, first_us, step_us = 0, settings = {} } = request;
+  const { mode = "bulk", count, seconds = 3600, first_number = 0, lead_ms = 0, step_us = 0, settings = {} } = request;
   const [batch, creators] =
     mode === "single" ? [1, 1]
     : mode === "in flight" ? [1, IN_FLIGHT]
     : [settings.batch ?? 1000, settings.batches_in_flight ?? 4];
   const started = performance.now();
   const ends = started + seconds * 1000;
+  const firstUs = (Date.now() + lead_ms) * 1000;
   let taken = 0;
 
   const take = () => {
     const jobs = [];
     if (performance.now() >= ends) return jobs;
     for (; jobs.length < batch && taken < count; taken++) {
-      jobs.push({ number: first_number + taken, atUs: first_us + taken * step_us });
+      jobs.push({ number: first_number + taken, atUs: firstUs + taken * step_us });
     }
     return jobs;
   };

@@ -51,12 +51,14 @@ class Request:
         # Creating ends with the last job, or after this long.
         self.seconds: float = asked.get("seconds", 3600.0)
         self._first_number: int = asked.get("first_number", 0)
-        self._first_us: int = asked.get("first_us", 0)
+        # The first job is planned for so long after creating begins, or before; the others follow in steps.
+        self._lead_ms: int = asked.get("lead_ms", 0)
         self._step_us: int = asked.get("step_us", 0)
 
     def jobs(self) -> Iterator[Job]:
+        first_us = (time.time_ns() // 1_000_000 + self._lead_ms) * 1000
         for n in range(self.count):
-            yield Job(self._first_number + n, self._first_us + n * self._step_us)
+            yield Job(self._first_number + n, first_us + n * self._step_us)
 
 
 class Records:

@@ -6,8 +6,10 @@ Statements return what did not go well. What they return as lost has changed sin
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import asyncpg
+
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.store.errors import OutcomeUnknown
+from clepsydra.store.errors import OutcomeUnknown, StoreError
 from clepsydra.store.port import (
     Action,
     Advance,
@@ -19,7 +21,7 @@ from clepsydra.store.port import (
     Queue,
     Row,
 )
-from clepsydra.store.postgres.calls import Calls, Patience
+from clepsydra.store.postgres.calls import Answer, Calls, Patience
 
 LOST = "lost"
 _DONE = PutResult(PutOutcome.DONE)
@@ -89,8 +91,7 @@ async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list
     pending = sorted(range(len(advances)), key=lambda n: advances[n].row.action_id)
     patience = Patience()
     while pending:
-        columns = columns_of([advance_row(advances[n]) for n in pending], ADVANCE_COLUMNS)
-        answer = await calls.change("advance", *columns, *mark, patience=patience)
+        answer = await _advance(calls, [advances[n] for n in pending], mark, patience)
         lost = []
         for place, judgement in answer.rows:
             n = pending[place]
@@ -103,6 +104,19 @@ async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list
             outcomes = [AdvanceOutcome.UNKNOWN if outcome is AdvanceOutcome.GONE else outcome for outcome in outcomes]
         pending = await _once_more(lost, patience)
     return outcomes
+
+
+async def _advance(calls: Calls, advances: Sequence[Advance], mark: Mark, patience: Patience) -> Answer:
+    columns = columns_of([advance_row(advance) for advance in advances], ADVANCE_COLUMNS)
+    try:
+        return await calls.change("advance", *columns, *mark, patience=patience)
+    except StoreError as error:
+        if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
+            raise
+    # Only where an action has two live rows: whoever meets them must be able to go on.
+    _is_incoming, *keys, to_us, _seen, _status, _planned = columns
+    await calls.change("make_room", *keys, to_us, patience=patience)
+    return await calls.change("advance", *columns, *mark, patience=patience)
 
 
 def advance_row(advance: Advance) -> tuple[object, ...]:

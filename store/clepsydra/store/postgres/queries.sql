@@ -353,6 +353,12 @@ entered AS (
         added_to_incoming_queue_at, last_reschedule_by_sync_with_guid, last_reschedule_at
     )
     SELECT shard_id, to_at, action_id, guid, at, $10, $11 FROM judged WHERE judgement = 'move' AND is_incoming
+    ON CONFLICT (shard_id, scheduled_at, action_id, action_guid) DO UPDATE SET
+        added_to_incoming_queue_at = excluded.added_to_incoming_queue_at,
+        moved_from_incoming_to_processing_queue_by_sync_with_guid = NULL,
+        moved_from_incoming_to_processing_queue_at = NULL,
+        last_reschedule_by_sync_with_guid = excluded.last_reschedule_by_sync_with_guid,
+        last_reschedule_at = excluded.last_reschedule_at
 ),
 left_incoming AS (
     DELETE FROM clepsydra.incoming_queue AS q USING judged AS j
@@ -373,6 +379,33 @@ removed AS (
     WHERE j.judgement = 'remove' AND s.ctid = j.action_version
 )
 SELECT n - 1, judgement FROM judged WHERE judgement IN ('stale', 'gone', 'lost');
+
+-- A damaged installation may have two live rows of an action. Where one of them is to move onto the other, the other goes.
+-- name: make_room
+WITH
+sources AS MATERIALIZED (
+    SELECT a.shard_id, a.to_at, a.action_id, a.guid
+    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])
+        AS a (shard_id, at, action_id, guid, to_at)
+    CROSS JOIN LATERAL (
+        SELECT
+        FROM clepsydra.processing_queue
+        WHERE shard_id = a.shard_id AND scheduled_at = a.at AND action_id = a.action_id AND action_guid = a.guid
+        LIMIT 1
+        FOR UPDATE
+    ) AS source
+),
+targets AS MATERIALIZED (
+    SELECT q.version
+    FROM sources AS s
+    CROSS JOIN LATERAL (
+        SELECT ctid AS version
+        FROM clepsydra.processing_queue
+        WHERE shard_id = s.shard_id AND scheduled_at = s.to_at AND action_id = s.action_id AND action_guid = s.guid
+        LIMIT 1
+    ) AS q
+)
+DELETE FROM clepsydra.processing_queue AS q USING targets AS t WHERE q.ctid = t.version;
 
 -- name: stale_page
 SELECT q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at, s.is_live IS NULL

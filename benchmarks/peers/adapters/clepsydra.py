@@ -1,0 +1,51 @@
+"""Clepsydra, as installed. Jobs are created through gRPC, at a scheduler process beside the client. Python.
+
+Everything is at its defaults, durability included: a commit is on disk when it is acknowledged, `synchronous = FULL` on
+SQLite and `synchronous_commit = on` on PostgreSQL. What is tuned for a case would stand here, and be measured as well.
+"""
+
+from benchmarks.peers.tool import Language, StoreKind, Tool
+from clepsydra.store.postgres.session import SETTINGS
+
+assert SETTINGS["synchronous_commit"] == "on"
+
+# The client's event loop, not the server's.
+_CREATES = {"uvloop": True, "batch": 500, "batches_in_flight": 4}
+
+# What has ended waits for its purge, a day later; what runs is at the end of its lease, half a minute away.
+_UNFINISHED_SQLITE = """
+    SELECT (SELECT count(*) FROM incoming_queue WHERE scheduled_at < (unixepoch() + 3600) * 1000000)
+         + (SELECT count(*) FROM processing_queue WHERE scheduled_at < (unixepoch() + 3600) * 1000000)
+"""
+_UNFINISHED_POSTGRES = """
+    SELECT (SELECT count(*) FROM clepsydra.incoming_queue WHERE scheduled_at < (extract(epoch FROM now()) + 3600) * 1e6)
+         + (SELECT count(*) FROM clepsydra.processing_queue WHERE scheduled_at < (extract(epoch FROM now()) + 3600) * 1e6)
+"""
+
+_RECOVERS = "by itself, when the lease of 30 s and its grace of 5 s have passed"
+
+ON_SQLITE = Tool(
+    name="clepsydra-sqlite",
+    store=StoreKind.SQLITE,
+    language=Language.OURS,
+    driver="clepsydra",
+    about=__doc__,
+    unfinished=_UNFINISHED_SQLITE,
+    pace_per_s=8_000,
+    creates=_CREATES,
+    recovers=_RECOVERS,
+    recovery_wait_s=60.0,
+)
+
+ON_POSTGRES = Tool(
+    name="clepsydra-postgres",
+    store=StoreKind.POSTGRES,
+    language=Language.OURS,
+    driver="clepsydra",
+    about=__doc__,
+    unfinished=_UNFINISHED_POSTGRES,
+    pace_per_s=4_000,
+    creates=_CREATES,
+    recovers=_RECOVERS,
+    recovery_wait_s=60.0,
+)
