@@ -1,7 +1,7 @@
 """Installations for tests: on an endpoint of their own, or on a real server if one is named.
 
-`make test-ydb YDB=grpc://localhost:2136/local` names one in the environment variable `TEST_YDB`. Each test then has a
-directory of its own there, and takes it away afterwards.
+`make test-ydb YDB=grpc://localhost:2136/local` names one in the environment variable `CLEPSYDRA_TEST_YDB`. Each test
+then has a directory of its own there, and takes it away afterwards.
 """
 
 import os
@@ -18,7 +18,7 @@ from clepsydra.store.ydb.location import locate
 from tests.ydb_endpoint import Endpoint, Engine, Evaluation
 from tests.ydb_endpoint.endpoint import DATABASE
 
-REAL_SERVER = os.environ.get("TEST_YDB")
+REAL_SERVER = os.environ.get("CLEPSYDRA_TEST_YDB")
 
 _numbers = count(1)
 
@@ -72,7 +72,7 @@ async def _remove(url: str) -> None:
     try:
         async with QuerySessionPool(driver) as pool:
             for table in TABLES:
-                await pool.execute_with_retries(f"DROP TABLE `{location.path}/{table}`")
+                await pool.execute_with_retries(f"DROP TABLE `{location.path}/{table}`;")
         for name in ("schema_version_1", ""):
             await driver.scheme_client.remove_directory(f"{location.path}/{name}".rstrip("/"))
     finally:

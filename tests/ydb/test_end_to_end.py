@@ -119,7 +119,7 @@ def test_a_scheduler_and_a_fleet_of_workers_one_of_which_is_killed(
     assert scheduler.stop() == 0
 
 
-@pytest.mark.parametrize("name", ["locks", "stats", "audit", "scheduler", "worker"])
+@pytest.mark.parametrize("name", ["stats", "worker"])
 def test_a_store_that_was_never_made_is_refused_with_a_sentence(name: str, command: Command) -> None:
     refused = command(name)
     assert refused.code == 5

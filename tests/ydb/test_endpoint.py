@@ -57,7 +57,7 @@ async def test_whether_a_named_expression_is_evaluated_again_makes_a_difference(
         await run(pool, ROW[0], id=1, name="old")
         await run(
             pool,
-            'DECLARE $id AS Uint64; $old = SELECT id FROM things WHERE id = $id AND name = "old"u;'
+            'DECLARE $id AS Uint64; $old = (SELECT id FROM things WHERE id = $id AND name = "old"u);'
             'UPSERT INTO things SELECT id, "new"u AS name FROM $old;'
             'UPSERT INTO things SELECT id, "moved"u AS note FROM $old;',
             id=1,

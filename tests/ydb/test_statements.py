@@ -23,7 +23,7 @@ from tests.ydb_endpoint.endpoint import DATABASE
 from tests.ydb_endpoint.execution import Evaluation, TextExecution
 from tests.ydb_endpoint.lexer import TEXT_BYTES
 from tests.ydb_endpoint.parser import parse
-from tests.ydb_endpoint.scheme import create_table, make_directory
+from tests.ydb_endpoint.scheme import change_schema, make_directory
 from tests.ydb_endpoint.storage import Database
 
 PATH = f"{DATABASE}/clepsydra"
@@ -38,10 +38,9 @@ def database() -> Database:
     made = Database(DATABASE)
     make_directory(made, PATH)
     for text in migrations("ydb"):
-        for table in compiled_text(
-            f'PRAGMA TablePathPrefix("{PATH}");' + text.format_map(partitioning(4)), made
-        ).tables:
-            create_table(made, table)
+        filled = f'PRAGMA TablePathPrefix("{PATH}");' + text.format_map(partitioning(4))
+        for change in compiled_text(filled, made).schema:
+            change_schema(made, change)
     return made
 
 
@@ -82,8 +81,8 @@ def test_no_writing_statement_depends_on_the_clock(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "DECLARE $s AS Uint64; $q = SELECT shard_id, created_at, action_id, action_guid FROM incoming_queue "
-        "WHERE shard_id = $s; DELETE FROM incoming_queue ON SELECT shard_id, created_at, action_id, action_guid "
+        "DECLARE $s AS Uint64; $q = (SELECT shard_id, created_at, action_id, action_guid FROM incoming_queue "
+        "WHERE shard_id = $s); DELETE FROM incoming_queue ON SELECT shard_id, created_at, action_id, action_guid "
         "FROM $q;",
         "DECLARE $s AS Uint64; UPSERT INTO shard_locks SELECT shard_id, false AS locked FROM shard_locks "
         "WHERE shard_id >= $s;",

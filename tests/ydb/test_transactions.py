@@ -151,8 +151,8 @@ async def test_a_migration_that_read_its_shard_would_be_aborted_by_an_insert() -
     async with running() as endpoint, scene(endpoint) as made:
         prefix = f'PRAGMA TablePathPrefix("{endpoint.engine.database.root}/clepsydra");'
         text = (
-            f"{prefix} DECLARE $s AS Uint64; $all = SELECT shard_id, created_at, action_id, action_guid "
-            "FROM incoming_queue WHERE shard_id = $s; "
+            f"{prefix} DECLARE $s AS Uint64; $all = (SELECT shard_id, created_at, action_id, action_guid "
+            "FROM incoming_queue WHERE shard_id = $s); "
             "DELETE FROM incoming_queue ON SELECT shard_id, created_at, action_id, action_guid FROM $all;"
         )
         for shard_id, outcome in ((0, Status.ABORTED), (1, Status.SUCCESS)):

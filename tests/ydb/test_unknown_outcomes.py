@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from clepsydra.store.errors import OutcomeUnknown, Unavailable, Unusable
-from clepsydra.store.port import Action, AdvanceOutcome, Put, PutOutcome, PutResult, Row
+from clepsydra.store.port import Action, AdvanceOutcome, Lock, Put, PutOutcome, PutResult, Row
 from clepsydra.store.ydb.hashing import id_hash
 from tests.conformance.worlds import DONE, World, begin, finish
 from tests.ydb.scenes import IMPATIENT, opened, running, scene
@@ -218,6 +218,30 @@ async def test_a_caller_who_gives_up_is_really_cancelled() -> None:
             await call
         # The session that it held is replaced.
         assert await made.store.put([made.world.create("newer")]) == [DONE]
+
+
+async def test_a_store_that_is_closed_lets_what_is_under_way_end() -> None:
+    async with running() as endpoint, scene(endpoint) as made, opened(endpoint) as store:
+        endpoint.faults.plan(Fault(Kind.SLOW, "put"))
+        put = made.world.create("new")
+        call = asyncio.create_task(store.put([put]))
+        await until_struck(endpoint, 1)
+        closing = asyncio.create_task(store.close())
+        await asyncio.sleep(0)
+        endpoint.faults.patience.set()
+        assert await call == [DONE]
+        await closing
+
+
+async def test_locks_that_the_server_does_not_tell_of_are_not_taken_for_lost() -> None:
+    async with running() as endpoint, scene(endpoint, IMPATIENT) as made:
+        assert (await made.store.acquire("second", "worker", made.world.now_us, 0)) is not None
+        locks = [made.lock, Lock(1, "second")]
+        endpoint.faults.plan(Fault(Kind.TRUNCATE, "heartbeat", rows=1))
+        assert (await made.store.heartbeat(locks, made.world.at(5), 0)).lost == frozenset()
+        endpoint.faults.plan(Fault(Kind.TRUNCATE, "heartbeat", rows=1, times=1000))
+        with pytest.raises(OutcomeUnknown):
+            await made.store.heartbeat(locks, made.world.at(6), 0)
 
 
 async def test_callers_wait_for_a_session_no_longer_than_they_are_told() -> None:

@@ -1,14 +1,14 @@
 """A whole text, compiled against the schema: what it declares, what it reads, what it writes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.ydb_endpoint.errors import Refused, Status, wrong_text
 from tests.ydb_endpoint.parser import parse
 from tests.ydb_endpoint.selection import Read, Selection, selection_of
 from tests.ydb_endpoint.storage import Database, Table
-from tests.ydb_endpoint.syntax import CreateTable, Declare, Named, Pragma, Select, Statement, Write
+from tests.ydb_endpoint.syntax import CreateTable, Declare, DropTable, Named, Pragma, Select, Statement, Write
 from tests.ydb_endpoint.types import ListOf, Maybe, StructOf, Type, bare, is_rows, type_from_message
 from tests.ydb_endpoint.values import decoded, decoded_rows
 
@@ -28,7 +28,7 @@ class CompiledText:
     named: dict[str, Selection] = field(default_factory=dict)
     # In the order of the text: results and effects.
     steps: list[Selection | Effect] = field(default_factory=list)
-    tables: list[CreateTable] = field(default_factory=list)
+    schema: list[CreateTable | DropTable] = field(default_factory=list)
 
     @property
     def effects(self) -> list[Effect]:
@@ -87,7 +87,7 @@ class _Compiler:
     def compiled(self, statements: list[Statement]) -> CompiledText:
         for statement in statements:
             self._add(statement)
-        if self._text.tables and self._text.steps:
+        if self._text.schema and self._text.steps:
             raise wrong_text("Queries with mixed data and scheme operations are not supported.")
         return self._text
 
@@ -105,8 +105,8 @@ class _Compiler:
                 self._text.steps.append(selection_of(statement, self))
             case Write():
                 self._text.steps.append(self._effect(statement))
-            case CreateTable(name=name):
-                self._text.tables.append(_renamed(statement, self._path(name)))
+            case CreateTable() | DropTable():
+                self._text.schema.append(replace(statement, name=self._path(statement.name)))
 
     def _effect(self, write: Write) -> Effect:
         table, selection = self.table(write.table), selection_of(write.select, self)
@@ -126,10 +126,6 @@ class _Compiler:
 
     def _path(self, name: str) -> str:
         return name if name.startswith("/") else f"{self._prefix.rstrip('/')}/{name}"
-
-
-def _renamed(statement: CreateTable, path: str) -> CreateTable:
-    return CreateTable(path, statement.if_not_exists, statement.columns, statement.key, statement.settings)
 
 
 def plan_of(text: CompiledText) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests.ydb_endpoint.compilation import CompiledText, compiled_text
 from tests.ydb_endpoint.errors import Refused, Status
 from tests.ydb_endpoint.execution import Evaluation, ResultSet, TextExecution
 from tests.ydb_endpoint.faults import Faults
-from tests.ydb_endpoint.scheme import create_table
+from tests.ydb_endpoint.scheme import change_schema
 from tests.ydb_endpoint.storage import Database, Transaction
 
 _HEADER = "-- clepsydra "
@@ -121,7 +121,7 @@ class Engine:
 
     def execute_ddl(self, text: str) -> bool:
         """Whether it was DDL."""
-        statements = self.compiled(text).tables
+        statements = self.compiled(text).schema
         for statement in statements:
-            create_table(self.database, statement)
+            change_schema(self.database, statement)
         return bool(statements)

@@ -14,7 +14,7 @@ from tests.ydb_endpoint.messages import (
     scheme_grpc,
     scheme_pb2,
 )
-from tests.ydb_endpoint.scheme import children_of, make_directory
+from tests.ydb_endpoint.scheme import children_of, make_directory, remove_directory
 
 
 class DiscoveryService(discovery_grpc.DiscoveryServiceServicer):  # type: ignore[misc]  # generated code has no types
@@ -45,6 +45,13 @@ class SchemeService(scheme_grpc.SchemeServiceServicer):  # type: ignore[misc]
         except Refused as refused:
             return refused_operation(scheme_pb2.MakeDirectoryResponse, refused)
         return operation(scheme_pb2.MakeDirectoryResponse)
+
+    async def RemoveDirectory(self, request: Any, context: Any) -> Any:  # noqa: N802
+        try:
+            remove_directory(self._engine.database, request.path)
+        except Refused as refused:
+            return refused_operation(scheme_pb2.RemoveDirectoryResponse, refused)
+        return operation(scheme_pb2.RemoveDirectoryResponse)
 
     async def ListDirectory(self, request: Any, context: Any) -> Any:  # noqa: N802
         self._engine.record("ListDirectory")

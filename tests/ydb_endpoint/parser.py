@@ -11,6 +11,7 @@ from tests.ydb_endpoint.syntax import (
     Column,
     CreateTable,
     Declare,
+    DropTable,
     Expression,
     Join,
     Named,
@@ -51,7 +52,10 @@ class _Parser:
         if reader.next.kind == "parameter":
             name = reader.parameter()
             reader.expect_symbol("=")
-            return Named(name, self._select())
+            reader.expect_symbol("(")
+            select = self._select()
+            reader.expect_symbol(")")
+            return Named(name, select)
         if reader.accept_words("PRAGMA"):
             return self._pragma()
         if reader.accept_words("DECLARE"):
@@ -70,6 +74,8 @@ class _Parser:
             return Write("DELETE", table, self._select())
         if reader.accept_words("CREATE", "TABLE"):
             return self._create_table()
+        if reader.accept_words("DROP", "TABLE"):
+            return DropTable(reader.name())
         raise wrong_text(f"the endpoint does not know the statement that begins with {reader.next.text!r}")
 
     def _pragma(self) -> Pragma:

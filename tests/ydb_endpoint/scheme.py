@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from tests.ydb_endpoint.errors import Refused, Status, wrong_text
 from tests.ydb_endpoint.storage import Database, Table
-from tests.ydb_endpoint.syntax import CreateTable
+from tests.ydb_endpoint.syntax import CreateTable, DropTable
 from tests.ydb_endpoint.types import Maybe, Primitive, Type
 
 _NUMBERS = {
@@ -40,6 +40,21 @@ def children_of(database: Database, path: str) -> list[Child]:
 
 def _split(path: str) -> tuple[str, str, str]:
     return path.rpartition("/")
+
+
+def remove_directory(database: Database, path: str) -> None:
+    if children_of(database, path):
+        raise Refused(Status.SCHEME_ERROR, f"{path} is not empty")
+    database.directories.remove(path)
+
+
+def change_schema(database: Database, statement: CreateTable | DropTable) -> None:
+    if isinstance(statement, CreateTable):
+        create_table(database, statement)
+    else:
+        database.table(statement.name)
+        del database.tables[statement.name]
+        database.schema_version += 1
 
 
 def create_table(database: Database, statement: CreateTable) -> None:

@@ -48,9 +48,7 @@ class Selection:
     _feed: Feed
     _where: Compiled | None
     _items: dict[str, Compiled] | Aggregation
-    # Cells of the source, or columns of the result.
-    _order_by_cells: list[str]
-    _order_by_columns: list[str]
+    _order_by: list[str]
     _limit: Compiled | None
 
     def rows(self, execution: Execution) -> list[dict[str, Any]]:
@@ -60,13 +58,10 @@ class Selection:
             kept = (row for row in kept if where(row, execution))
         if isinstance(self._items, Aggregation):
             return self._items.rows(kept, execution)
-        if self._order_by_cells:
-            cells = self._order_by_cells
-            kept = sorted(kept, key=lambda row: [row[cell] for cell in cells])
         items = [(name, item.evaluate) for name, item in self._items.items()]
         rows = [{name: evaluate(row, execution) for name, evaluate in items} for row in kept]
-        if self._order_by_columns:
-            rows.sort(key=lambda row: [row[column] for column in self._order_by_columns])
+        if self._order_by:
+            rows.sort(key=lambda row: [row[column] for column in self._order_by])
         return rows if self._limit is None else rows[: self._limit.evaluate({}, execution)]
 
 
@@ -82,15 +77,16 @@ def selection_of(select: Select, names: Names) -> Selection:
         items = _items(select, scope)
     columns = items.columns if isinstance(items, Aggregation) else {name: item.type for name, item in items.items()}
     order = [column.name for column in select.order_by]
-    by_cells = [] if set(order) <= set(columns) else [scope.find(column)[0] for column in select.order_by]
+    for name in order:
+        if name not in columns:
+            raise wrong_text(f"ORDER BY {name}: the SELECT has no such column")
     return Selection(
         columns,
         reads,
         feed,
         None if select.where is None else condition(select.where, scope),
         items,
-        by_cells,
-        [] if by_cells else order,
+        order,
         _limit(select, scope),
     )
 

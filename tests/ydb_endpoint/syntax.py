@@ -161,4 +161,9 @@ class CreateTable:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-Statement: TypeAlias = Pragma | Declare | Named | Select | Write | CreateTable
+@dataclass(frozen=True)
+class DropTable:
+    name: str
+
+
+Statement: TypeAlias = Pragma | Declare | Named | Select | Write | CreateTable | DropTable

@@ -79,16 +79,14 @@ def _life(action_id: str, guid: str) -> bytes:
 
 
 def _row(queue: Queue, row: dict[str, Any]) -> Row:
-    at_us = row["row_at"]
-    if queue is Queue.INCOMING:
-        return Row(queue, row["shard_id"], at_us, row["action_id"], row["action_guid"], row["scheduled_at"])
-    key = (row["shard_id"], at_us, row["action_id"], row["action_guid"])
-    return Row(queue, *key, at_us, row["last_reschedule_at"])
+    key = _incoming_position(row) if queue is Queue.INCOMING else _processing_position(row)
+    return Row(queue, *key, row["scheduled_at"], row.get("last_reschedule_at"))
 
 
 def _rows(snapshot: Snapshot, queue: Queue) -> AsyncIterator[dict[str, Any]]:
-    name = "audit_incoming" if queue is Queue.INCOMING else "audit_processing"
-    return _scan(snapshot, name, (0, 0, "", ""), _row_position, _after_row)
+    if queue is Queue.INCOMING:
+        return _scan(snapshot, "audit_incoming", (0, 0, "", ""), _incoming_position, _after_row)
+    return _scan(snapshot, "audit_processing", (0, 0, "", ""), _processing_position, _after_row)
 
 
 async def _scan(
@@ -119,8 +117,12 @@ def _after_action(after: Position, limit: int) -> Parameters:
     }
 
 
-def _row_position(row: dict[str, Any]) -> Position:
-    return row["shard_id"], row["row_at"], row["action_id"], row["action_guid"]
+def _incoming_position(row: dict[str, Any]) -> tuple[int, int, str, str]:
+    return row["shard_id"], row["created_at"], row["action_id"], row["action_guid"]
+
+
+def _processing_position(row: dict[str, Any]) -> tuple[int, int, str, str]:
+    return row["shard_id"], row["scheduled_at"], row["action_id"], row["action_guid"]
 
 
 def _after_row(after: Position, limit: int) -> Parameters:

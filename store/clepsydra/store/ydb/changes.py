@@ -24,12 +24,15 @@ from clepsydra.store.port import (
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.errors import Failed, Nature
 from clepsydra.store.ydb.lookups import FreeLock, Lookups
-from clepsydra.store.ydb.sessions import Sessions
+from clepsydra.store.ydb.sessions import Parameters, Results, Sessions
 from clepsydra.store.ydb.tries import Answer, Tries
 
 # No more rows in one text than the server returns in one result, and no more bytes than half of what it takes.
 _ROWS = 1000
 _BYTES = 24 * 1024 * 1024
+
+# Each look finds locks that others take first: by then it is somebody else's turn.
+_LOOKS = 100
 
 _DONE = PutResult(PutOutcome.DONE)
 
@@ -136,14 +139,14 @@ class Changes:
                 **_marked(mark),
             }
             results = await self._sessions.write("migrate", sent)
-            moved += results.rows()[0]["moved"]
+            moved += sum(row["moved"] for row in results.rows())
             return dict.fromkeys(places)
 
         await self._tries.write_batch(_parts(list(range(len(named))), [0] * len(named)), send)
         return moved
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
-        while True:
+        for _ in range(_LOOKS):
             seen, store_now_us = await self._free_locks(lock_guid, stale_before_us)
             for lock in seen:
                 if lock.locked and lock.guid == lock_guid:
@@ -156,6 +159,7 @@ class Changes:
                 acquired = await self._take(lock, lock_guid, worker, now_us)
                 if acquired is not None:
                     return acquired
+        return None
 
     async def _take(self, lock: FreeLock, lock_guid: str, worker: str, now_us: int) -> Acquired | None:
         sent = {
@@ -193,9 +197,16 @@ class Changes:
         kept: dict[int, int] = {}
         for start in range(0, len(locks), _ROWS):
             sent = {"$locks": parameters.lock_keys(locks[start : start + _ROWS]), "$now": parameters.time(now_us)}
-            results = await self._tries.write(partial(self._sessions.write, "heartbeat", sent))
+            results = await self._tries.write(partial(self._send_heartbeat, sent))
             kept |= {row["shard_id"]: row["last_heartbeat_at"] for row in results.rows()}
         return kept
+
+    async def _send_heartbeat(self, sent: Parameters) -> Results:
+        results = await self._sessions.write("heartbeat", sent)
+        if results.is_truncated():
+            # What is missing must not look lost.
+            raise Failed(Nature.UNKNOWN, "the server told of some locks only")
+        return results
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
         if locks:

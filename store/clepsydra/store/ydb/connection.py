@@ -19,8 +19,9 @@ from clepsydra.store.errors import StoreError, Unavailable, Unusable
 from clepsydra.store.ydb.credentials import credentials_for, root_certificates_for
 from clepsydra.store.ydb.location import Location
 
-# What the SDK logs goes where the process logs, and nowhere if it does not; every error reaches its caller anyway.
+# The SDK's warnings go where the process logs, and nowhere if it does not; every error reaches its caller anyway.
 logging.getLogger("ydb").addHandler(logging.NullHandler())
+logging.getLogger("ydb").setLevel(logging.WARNING)
 
 _STOP_S = 1
 

@@ -28,10 +28,11 @@ class Limits(NamedTuple):
 
     # Sessions at once: calls under way, and then callers wait.
     sessions: int = 32
-    # One try of one request, the wait for a session included.
+    # One request; the wait for a session has the same limit again.
     timeout_s: float = 5.0
-    # No try is begun after this, so that a call ends well within `limits.CALL_RETRY_US`.
-    retry_s: float = 10.0
+    # No try is begun after this. The last one may wait for a session and then for its answer, and still ends within
+    # `limits.CALL_RETRY_US`.
+    retry_s: float = 8.0
     # A request of a tool, which may read whole tables.
     scan_timeout_s: float = 120.0
     connect_s: float = 10.0
@@ -131,7 +132,7 @@ def _limits(options: dict[str, str], shown: str) -> Limits:
     if "sessions" in options:
         limits = limits._replace(sessions=_number(options, "sessions", 1, 1000, shown))
     if "timeout_ms" in options:
-        limits = limits._replace(timeout_s=_number(options, "timeout_ms", 10, 8_000, shown) / 1000)
+        limits = limits._replace(timeout_s=_number(options, "timeout_ms", 10, 5_000, shown) / 1000)
     return limits
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from clepsydra.store.port import Action, Due, LockInfo, Page, Queue, Row, StalePage, Stats
 from clepsydra.store.ydb import parameters
+from clepsydra.store.ydb.errors import Failed, Nature
 from clepsydra.store.ydb.hashing import id_hash
 from clepsydra.store.ydb.ranges import Position, Range, read_ranges
 from clepsydra.store.ydb.sessions import Parameters, Results, Sessions
@@ -44,11 +45,11 @@ class Lookups:
         while waiting:
             keys = waiting.pop()
             results = await self._sessions.read("get", {"$keys": parameters.action_keys(keys)})
-            if results.is_truncated() and len(keys) > 1:
-                middle = len(keys) // 2
-                waiting += [keys[:middle], keys[middle:]]
-            else:
-                found |= {row["meta_action_id"]: _action(row) for row in results.rows()}
+            found |= {row["meta_action_id"]: _action(row) for row in results.rows()}
+            if results.is_truncated():
+                if not results.rows():
+                    raise Failed(Nature.HOPELESS, "the server sends no rows of a result that has some")
+                waiting.append([key for key in keys if key not in found])
         return [found.get(action_id) for action_id in action_ids]
 
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:

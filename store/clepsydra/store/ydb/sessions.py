@@ -5,6 +5,7 @@ begins a snapshot, and commits it with the same request.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,6 +23,8 @@ Parameters = Mapping[str, Any]
 _Start = Callable[[QuerySession], Awaitable[Any]]
 
 QUERIES = Queries.of_package(__package__, "statements.yql")
+
+_log = logging.getLogger(__name__)
 
 # The request's own deadline ends a try; this ends it even if the SDK is busy cleaning up after a broken connection.
 _CLEAN_UP_S = 1.0
@@ -62,9 +65,18 @@ class Sessions:
         self._limits = limits
         self._pool = QuerySessionPool(driver, size=limits.sessions, name="clepsydra")
         self._closed = False
+        self._taken = 0
+        self._all_back = asyncio.Event()
+        self._all_back.set()
 
     async def close(self) -> None:
+        """Begin nothing more, and let what is under way end."""
         self._closed = True
+        try:
+            async with asyncio.timeout(self._limits.timeout_s):
+                await self._all_back.wait()
+        except TimeoutError:
+            _log.warning("the store is closed with %d requests under way", self._taken)
         await self._pool.stop()
 
     async def write(self, name: str, parameters: Parameters) -> Results:
@@ -88,7 +100,7 @@ class Sessions:
     @asynccontextmanager
     async def snapshot(self, timeout_s: float) -> AsyncIterator["Snapshot"]:
         """One snapshot for as many reads as it takes, at one round trip each."""
-        session = await self._take(self._limits.timeout_s)
+        session = await self._take()
         ended = False
         try:
             transaction = _snapshot_of(session)
@@ -99,31 +111,40 @@ class Sessions:
             if not ended:
                 # With the session, the server lets go of the snapshot.
                 await session.delete(_settings(self._limits.timeout_s))
-            await self._pool.release(session)
+            await self._give_back(session)
 
     async def execute_ddl(self, text: str, timeout_s: float) -> None:
         await self._once(lambda session: session.execute(text, settings=_settings(timeout_s)), timeout_s)
 
     async def _once(self, start: _Start, timeout_s: float) -> Results:
-        session = await self._take(timeout_s)
+        session = await self._take()
         try:
             async with asyncio.timeout(timeout_s + _CLEAN_UP_S):
                 return await _received(await _finished(start(session), before_sending))
         except TimeoutError as error:
             raise Failed(Nature.UNKNOWN, f"no answer within {timeout_s} s") from error
         finally:
-            await self._pool.release(session)
+            await self._give_back(session)
 
-    async def _take(self, timeout_s: float) -> QuerySession:
+    async def _take(self) -> QuerySession:
+        timeout_s = self._limits.timeout_s
         if self._closed:
             raise Failed(Nature.HOPELESS, "it was closed")
         try:
             async with asyncio.timeout(timeout_s):
                 session: QuerySession = await _finished(self._pool.acquire(), before_sending)
-                return session
         except TimeoutError as error:
             reason = f"none of {self._limits.sessions} sessions with the server was free within {timeout_s} s"
             raise Failed(Nature.NOT_DONE, reason) from error
+        self._taken += 1
+        self._all_back.clear()
+        return session
+
+    async def _give_back(self, session: QuerySession) -> None:
+        await self._pool.release(session)
+        self._taken -= 1
+        if not self._taken:
+            self._all_back.set()
 
     async def _read_in(
         self, transaction: QueryTxContext, name: str, parameters: Parameters, timeout_s: float, *, commit: bool
