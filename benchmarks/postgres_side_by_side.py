@@ -1,40 +1,46 @@
 """`python -m benchmarks.postgres_side_by_side`: do schedulers and workers get into each other's way on PostgreSQL?
 
 In each round creations are measured alone, then workers drain a backlog alone, and then both at once. Where they share
-the processors of one machine, both get slower by that alone; what they must not do is wait for each other. So sessions
-that wait for a lock are counted too, every few milliseconds, while both are at work. Compare the figures of one run.
+the processors of one machine, both get slower by that alone; what they must not do is wait for each other. So the
+server logs every wait for a row that lasts a millisecond, and the waits for actions and queues are told apart from
+those for shard locks, which workers have among themselves. Compare the figures of one run.
 """
 
 import argparse
 import asyncio
+import re
 import statistics
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
-import asyncpg
 import grpc
 
 from benchmarks.creates import action, create_in_batches
 from benchmarks.installation import Installation
 from clepsydra.core.moments import HOUR_US, SECOND_US
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
-from tests.postgres.server import running
+from tests.postgres.server import Server, running
 
 SHARDS = 16
+_LOGGED = {"log_lock_waits": "on", "deadlock_timeout": "1ms"}
+# A wait for a row is logged with the table that the row is in.
+_WAIT = re.compile(r'CONTEXT:  while .* in relation "(\w+)"')
 _LOOK_S = 0.005
 
 Figures = dict[str, float]
 
 
 class Bench:
-    def __init__(self, installation: Installation, address: str, creates_per_s: int, backlog: int, url: str) -> None:
+    def __init__(
+        self, installation: Installation, address: str, creates_per_s: int, backlog: int, server: Server
+    ) -> None:
         self._installation = installation
         self._address = address
         self._creates_per_s = creates_per_s
         self._backlog = backlog
-        self._url = url
+        self._server = server
         self._executed = 0
 
     async def round(self) -> Figures:
@@ -42,13 +48,13 @@ class Bench:
         await self._fill()
         drain_alone = await self._drained()
         await self._fill()
+        waits_before = self._waits()
         drains = asyncio.create_task(self._drained())
-        waits = asyncio.create_task(self._lock_waits(drains))
         beside_ms: list[float] = []
         while not drains.done():
             beside_ms += await self._creations(0.5)
         drain_beside = await drains
-        looks, waiting = await waits
+        waits = self._waits() - waits_before
         return {
             "create alone, median ms": statistics.median(alone_ms),
             "create alone, 99 % ms": statistics.quantiles(alone_ms, n=100)[-1],
@@ -58,8 +64,10 @@ class Bench:
             "drained/s alone": drain_alone,
             "drained/s beside creations": drain_beside,
             "drain beside / alone": drain_beside / drain_alone,
-            "looks for sessions that wait for a lock": looks,
-            "sessions found waiting": waiting,
+            "waits for actions and rows": waits["scheduled_actions"]
+            + waits["incoming_queue"]
+            + waits["processing_queue"],
+            "waits for shard locks": waits["shard_locks"],
         }
 
     async def _creations(self, seconds: float) -> list[float]:
@@ -96,18 +104,9 @@ class Bench:
             await asyncio.sleep(_LOOK_S)
         return self._backlog / (time.perf_counter() - started)
 
-    async def _lock_waits(self, until: "asyncio.Task[float]") -> tuple[int, int]:
-        connection = await asyncpg.connect(self._url)
-        question = (
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'clepsydra' AND wait_event_type = 'Lock'"
-        )
-        looks = waiting = 0
-        while not until.done():
-            waiting += await connection.fetchval(question)
-            looks += 1
-            await asyncio.sleep(_LOOK_S)
-        await connection.close()
-        return looks, waiting
+    def _waits(self) -> Counter[str]:
+        """How often a session has waited for a row so far, by table."""
+        return Counter(_WAIT.findall(self._server.log))
 
 
 def main() -> None:
@@ -119,14 +118,14 @@ def main() -> None:
     chosen = parser.parse_args()
     taken: dict[str, list[float]] = defaultdict(list)
     with (
-        running(settings={}) as server,
+        running(settings=_LOGGED) as server,
         tempfile.TemporaryDirectory(prefix="clepsydra-bench-") as folder,
         Installation(Path(folder), server.url, SHARDS) as installation,
     ):
         address = installation.scheduler()
         for _ in range(chosen.workers):
             installation.worker()
-        bench = Bench(installation, address, chosen.creates_per_second, chosen.backlog, server.url)
+        bench = Bench(installation, address, chosen.creates_per_second, chosen.backlog, server)
         for _ in range(chosen.rounds):
             for figure, value in asyncio.run(bench.round()).items():
                 taken[figure].append(value)

@@ -88,6 +88,10 @@ class Server:
         self._run("pg_ctl", "--wait", f"--mode={mode}", f"--log={self._folder / 'log'}", "restart")
 
     @property
+    def log(self) -> str:
+        return (self._folder / "log").read_text(errors="replace")
+
+    @property
     def _data(self) -> Path:
         return self._folder / "data"
 

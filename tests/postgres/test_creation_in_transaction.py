@@ -1,7 +1,11 @@
 """An application creates an action inside its own transaction: both are committed, or neither is."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
@@ -11,6 +15,7 @@ from clepsydra.scheduler.errors import AlreadyExists, InvalidArgument
 from clepsydra.scheduler.transactional import create_in_postgres
 from clepsydra.store.errors import Unusable, WrongUrl
 from clepsydra.store.port import Store
+from clepsydra.store.postgres import PostgresStore
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import ScheduledAction
 from tests.conformance.worlds import World
@@ -166,3 +171,22 @@ async def test_what_is_wrong_is_refused_before_anything_is_written(
     with pytest.raises(Unusable, match="make an installation"):
         async with application.transaction():
             await create_in_postgres(application, reminder(), schema="nowhere")
+
+
+async def test_the_example_of_the_documentation(installation: Installation, operator: asyncpg.Connection) -> None:
+    """In a database of its own, because it uses the schema that is used by default."""
+    await operator.execute(f"CREATE DATABASE {installation.schema}")
+    parts = urlsplit(installation.server)
+    url = urlunsplit(parts._replace(path=f"/{installation.schema}"))
+    await PostgresStore.install(url, 4)
+    connection = await asyncpg.connect(url)
+    await connection.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    page = Path(__file__).parents[2] / "docs" / "transactional-creation.md"
+    [example] = re.findall(r"^```python\n([^`]*place_order[^`]*)^```", page.read_text(), re.MULTILINE)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    await names["place_order"](connection, 42)
+    assert await connection.fetchval("SELECT id FROM orders") == 42
+    assert await connection.fetchval("SELECT meta_action_id FROM clepsydra.scheduled_actions") == "remind-42"
+    await connection.close()
+    await operator.execute(f"DROP DATABASE {installation.schema}")

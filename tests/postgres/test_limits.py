@@ -2,10 +2,11 @@
 
 import asyncio
 
+import asyncpg
 import pytest
 
 from clepsydra.core.clock import SystemClock
-from clepsydra.store.errors import Unavailable
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.postgres import PostgresStore
 from tests.conformance.worlds import DONE, World
 from tests.postgres.installations import Installation
@@ -32,6 +33,27 @@ async def test_who_waits_too_long_for_a_lock_or_for_a_connection_is_told_so(
     assert await single.put(changes) == [DONE] * 2
     await single.close()
     await world.assert_sound(actions=2, stale_rows=2)
+
+
+async def test_a_failure_after_a_part_was_done_does_not_say_that_nothing_was(
+    world: World, installation: Installation, operator: asyncpg.Connection
+) -> None:
+    """Of a put of two, one is done, and the other waits and is sent again, when the user may no longer write."""
+    role = installation.schema
+    await operator.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'word'; GRANT USAGE ON SCHEMA {role} TO {role}")
+    await operator.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {role} TO {role}")
+    store = await PostgresStore.open(installation.as_user(role, "word"), SystemClock())
+    async with begun(installation) as stranger:
+        await stranger.put(world.create("b"))
+        puts = asyncio.create_task(store.put([world.create("a"), world.create("b")]))
+        await waits_for_lock(installation, puts)
+        await stranger.connection.execute(f"REVOKE ALL ON {role}.scheduled_actions FROM {role}")
+    with pytest.raises(OutcomeUnknown, match="does not permit it"):
+        await puts
+    assert sorted((await world.content()).actions) == ["a", "b"]
+    await world.assert_sound(actions=2)
+    await store.close()
+    await operator.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
 async def test_a_store_that_is_closed_says_so(installation: Installation) -> None:

@@ -45,6 +45,7 @@ class Wire:
         self.deaf = deaf
         self._losses: list[tuple[str, Loss]] = []
         self._links: set[_Link] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self.port = 0
         # How often a client waited for an answer, in all.
         self.round_trips = 0
@@ -75,16 +76,24 @@ class Wire:
         return None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         link = _Link(self, reader, writer)
         self._links.add(link)
         try:
-            await link.carry(self._upstream, self._tls, self._change_startup)
-        except (OSError, asyncio.IncompleteReadError):
-            # One of the two ends has gone, so the other is let go of too.
-            return
+            # When one of the two ends goes, the other is let go of too.
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await link.carry(self._upstream, self._tls, self._change_startup)
         finally:
             self._links.discard(link)
-            link.close()
+            await link.closed()
+            self._serving.discard(task)
+
+    async def end(self) -> None:
+        self.cut()
+        while self._serving:
+            await asyncio.wait(self._serving)
 
 
 @contextlib.asynccontextmanager
@@ -95,7 +104,7 @@ async def laid(wire: Wire) -> AsyncIterator[Wire]:
         yield wire
     finally:
         server.close()
-        wire.cut()
+        await wire.end()
 
 
 class _Link:
@@ -141,6 +150,16 @@ class _Link:
         for end in (self._client, self._server):
             if end is not None:
                 end[1].close()
+
+    async def closed(self) -> None:
+        self.close()
+        for end in (self._client, self._server):
+            if end is not None:
+                # How it ended is of no interest any more; an end that TLS was refused on never says that it did.
+                with contextlib.suppress(OSError, TimeoutError):
+                    async with asyncio.timeout(0.5):
+                        await end[1].wait_closed()
+                end[1].transport.abort()
 
     async def _carry_forth(self) -> None:
         assert self._server is not None

@@ -14,7 +14,7 @@ from clepsydra.store.errors import StoreError
 from clepsydra.store.hints import Hints
 from clepsydra.store.postgres.address import Address
 from clepsydra.store.postgres.calls import Calls
-from clepsydra.store.postgres.errors import FAILURES, translated
+from clepsydra.store.postgres.errors import FAILURES
 from clepsydra.store.postgres.session import connect
 
 _BETWEEN_NOTIFICATIONS_S = 0.005
@@ -43,12 +43,9 @@ class Arrivals:
         self._untold: set[int] = set()
         self._telling: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        """Listen from now on."""
-        try:
-            lost = await self._listen()
-        except FAILURES as error:
-            raise translated(error, self._address.shown) from error
+    async def start(self, connection: asyncpg.Connection) -> None:
+        """Listen from now on, on a connection that is ours from now on."""
+        lost = await self._listen_on(connection)
         self._listening = asyncio.create_task(self._keep_listening(lost))
 
     async def close(self) -> None:
@@ -82,7 +79,7 @@ class Arrivals:
         while True:
             try:
                 await self._until(lost)
-                lost = await self._listen()
+                lost = await self._listen_on(await connect(self._address))
             except FAILURES:
                 # The pool's calls report what is wrong with the server; here there is only to try again.
                 self._let_go()
@@ -103,11 +100,11 @@ class Arrivals:
                 if self._connection is not None:
                     await self._connection.execute("SELECT 1")
 
-    async def _listen(self) -> asyncio.Event:
-        """Listen on a new connection. The event tells when that is over."""
+    async def _listen_on(self, connection: asyncpg.Connection) -> asyncio.Event:
+        """Listen on this connection. The event tells when that is over."""
         self._let_go()
         lost = asyncio.Event()
-        self._connection = connection = await connect(self._address)
+        self._connection = connection
         self._name = str(connection.get_server_pid())
         connection.add_termination_listener(lambda _connection: lost.set())
         await connection.add_listener(self._channel, self._hear)

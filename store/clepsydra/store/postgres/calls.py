@@ -40,6 +40,7 @@ class Patience:
         self._ends_at = self._loop.time() + PATIENCE_S
         self._pause_s = _FIRST_PAUSE_S
         self._failure: Exception | None = None
+        # Some of the call may be done, so that no failure can say any more that nothing is.
         self.may_be_done = False
 
     @property
@@ -107,13 +108,14 @@ class Calls:
                 await self._bear(error, patience)
 
     async def _run(self, name: str, arguments: tuple[object, ...], patience: Patience, *, changes: bool) -> Answer:
-        statement = self._statements[name]
+        statement, is_replay = self._statements[name], False
         while True:
             try:
                 async with self._connection(patience) as connection:
-                    return Answer(await connection.fetch(statement, *arguments), patience.may_be_done)
+                    return Answer(await connection.fetch(statement, *arguments), is_replay)
             except FAILURES as error:
-                patience.may_be_done |= changes and not certainly_not_done(error)
+                is_replay |= changes and not certainly_not_done(error)
+                patience.may_be_done |= is_replay
                 await self._bear(error, patience)
 
     @asynccontextmanager

@@ -49,7 +49,7 @@ async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
                 lost.append(n)
             else:
                 results[n] = put_result(puts[n], judgement, current)
-        pending = await _once_more(lost, patience)
+        pending = _again(lost, patience)
     if is_of_replay and any(result is not _DONE for result in results):
         # The first try may have been carried out, and what stands in the way now may have come after it.
         raise OutcomeUnknown("the connection to the store was lost while it was writing; some of it may be done")
@@ -102,7 +102,7 @@ async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list
         if answer.is_of_replay:
             # What our first try moved may have been moved on since then.
             outcomes = [AdvanceOutcome.UNKNOWN if outcome is AdvanceOutcome.GONE else outcome for outcome in outcomes]
-        pending = await _once_more(lost, patience)
+        pending = _again(lost, patience)
     return outcomes
 
 
@@ -134,10 +134,12 @@ def advance_row(advance: Advance) -> tuple[object, ...]:
     )
 
 
-async def _once_more(lost: list[int], patience: Patience) -> list[int]:
+def _again(lost: list[int], patience: Patience) -> list[int]:
     """What is to be sent again. Whoever was faster has ended by now, so this ends too, and soon."""
-    if lost and patience.left_s <= 0:
-        raise OutcomeUnknown("the rows changed faster than the store could write them; some of it may be done")
+    if lost:
+        patience.may_be_done = True
+        if patience.left_s <= 0:
+            raise OutcomeUnknown("the rows changed faster than the store could write them; some of it may be done")
     return lost
 
 

@@ -7,7 +7,6 @@ import asyncpg
 from clepsydra.schema import migrations
 from clepsydra.store.errors import OtherShards, Unusable
 from clepsydra.store.postgres.address import Address
-from clepsydra.store.postgres.calls import Calls
 from clepsydra.store.postgres.errors import FAILURES, translated
 from clepsydra.store.postgres.session import SETTINGS, connect, in_schema, statements
 
@@ -58,10 +57,10 @@ async def _install(connection: asyncpg.Connection, address: Address, shards: int
     return existing
 
 
-async def check(calls: Calls, address: Address) -> int:
+async def check(connection: asyncpg.Connection, address: Address) -> int:
     """Make sure that the schema is an installation of this version. Returns the number of shards."""
-    [columns] = await calls.read("installed")
-    version = _version(address, *columns)
+    named = statements(address.schema)
+    version = _version(address, *await connection.fetchrow(named["installed"]))
     if version == 0:
         raise Unusable(
             f"there is no store at {address.shown}: its database has no schema {address.schema} of Clepsydra; "
@@ -72,8 +71,7 @@ async def check(calls: Calls, address: Address) -> int:
             f"the store {address.shown} has schema version {version}, and this Clepsydra needs {SCHEMA_VERSION}; "
             f"bring it up to date with `clepsydra init`"
         )
-    [[shards]] = await calls.read("count_locks")
-    return int(shards)
+    return int(await connection.fetchval(named["count_locks"]))
 
 
 def _version(address: Address, server: int, plan_cache_mode: str, comment: str | None) -> int:

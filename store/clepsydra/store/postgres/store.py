@@ -24,9 +24,11 @@ from clepsydra.store.port import (
     Stats,
 )
 from clepsydra.store.postgres import changes, inspection, installation, locking, lookups
-from clepsydra.store.postgres.address import parsed
+from clepsydra.store.postgres.address import Address, parsed
 from clepsydra.store.postgres.arrivals import Arrivals
 from clepsydra.store.postgres.calls import Calls
+from clepsydra.store.postgres.errors import FAILURES, translated
+from clepsydra.store.postgres.session import connect
 
 
 class PostgresStore:
@@ -45,16 +47,24 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: str, clock: Clock) -> "PostgresStore":
+        """What is wrong is told at once: patience is for a store that has worked before."""
         del clock
         address = parsed(url)
-        calls = await Calls.to(address)
         try:
-            shards = await installation.check(calls, address)
-            hints = Hints(shards)
+            return await cls._open(address)
+        except FAILURES as error:
+            raise translated(error, address.shown) from error
+
+    @classmethod
+    async def _open(cls, address: Address) -> "PostgresStore":
+        connection = await connect(address)
+        try:
+            shards = await installation.check(connection, address)
+            calls, hints = await Calls.to(address), Hints(shards)
             arrivals = Arrivals(hints, calls, address)
-            await arrivals.start()
+            await arrivals.start(connection)
         except BaseException:
-            await calls.close()
+            connection.terminate()
             raise
         return cls(shards, calls, hints, arrivals)
 
