@@ -5,4 +5,4 @@ import os
 IS_LONG = os.environ.get("CHAOS") == "long"
 
 UPDATES = 10_000 if IS_LONG else 1_000
-LEASES_OUTLIVED = 10 if IS_LONG else 5
+LEASES_OUTLIVED = 10 if IS_LONG else 4

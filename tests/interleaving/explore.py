@@ -1,10 +1,10 @@
 """Explores every order of store calls in a small world, without going through the same state twice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.interleaving.checks import Broken, Returned
-from tests.interleaving.moves import Move, Moves
+from tests.interleaving.moves import Label, Move, Moves, told
 from tests.interleaving.state import State
 from tests.interleaving.world import World
 
@@ -15,20 +15,18 @@ class Exploration:
 
     states: int = 0
     moves: int = 0
-    # Ends of the road: states from which nothing more can happen.
-    ends: int = 0
     broken: Broken | None = None
     # The moves that led to the violation.
     path: tuple[str, ...] = ()
     is_complete: bool = True
 
 
-def explore(world: World, states_max: int | None = None, told: Callable[[Exploration], None] | None = None) -> Exploration:
+def explore(world: World, states_max: int | None = None) -> Exploration:
     """Depth first; states are remembered by their hash, of which a million collide once in tens of millions of runs."""
     moves, found = Moves(world), Exploration()
     start = moves.start()
     seen = {hash(start)}
-    path: list[str] = []
+    path: list[Label] = []
     stack: list[Iterator[Move]] = [_next(moves, start)]
     found.states = 1
     try:
@@ -53,7 +51,7 @@ def explore(world: World, states_max: int | None = None, told: Callable[[Explora
             stack.append(_next(moves, state))
     except Broken as broken:
         found.broken = broken
-        found.path = tuple(path)
+        found.path = tuple(map(told, path if broken.by is None else [*path, (broken.by, "")]))
     return found
 
 

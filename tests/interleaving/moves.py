@@ -2,22 +2,29 @@
 
 from collections.abc import Iterator
 from copy import copy
+from functools import lru_cache
 from typing import Any, TypeVar
 
+from clepsydra.core.events import Turn
+from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.moments import END_OF_TIME_US, MILLISECOND_US
 from clepsydra.scheduler.fate import Call as Fate
 from clepsydra.store.errors import OutcomeUnknown
 from clepsydra.store.memory.store import QueueRow
-from clepsydra.store.port import AdvanceOutcome, Due, Mark, PutResult, Queue, Row
+from clepsydra.store.port import AdvanceOutcome, Due, Mark, PutResult, Queue
 from clepsydra.v1.action_pb2 import ScheduledAction
+from clepsydra.worker.turns import Taken
 from tests.interleaving import checks
-from tests.interleaving.checks import Broken, Returned, Seen
+from tests.interleaving.checks import Broken, Seen
 from tests.interleaving.state import Books, Budget, Call, InFlight, Kept, State, Tables, WorkerState, Write
 from tests.interleaving.world import EPOCH_US, World
 
 T = TypeVar("T")
 _OF_LOOPS = ("turn", "migrate", "drop")
-Move = tuple[str, State]
+_REMEMBERED = 200_000
+# What happened, in words or as the call that was made, and where it led.
+Label = str | tuple[Write, str]
+Move = tuple[Label, State]
 
 # Beyond its begin, by when an attempt has been extended or has ended.
 _LATER_US = 60 * MILLISECOND_US
@@ -28,6 +35,8 @@ class Moves:
         self._world = world
         self._shape = world.shape
         self._store = world.store
+        self._pages = lru_cache(_REMEMBERED)(self._read_pages)
+        self._carry_out = lru_cache(_REMEMBERED)(self._write)
 
     def start(self) -> State:
         shape = self._shape
@@ -63,9 +72,21 @@ class Moves:
 
     def _look(self, state: State, number: int) -> Iterator[Move]:
         """Read a shard: what is known from before is forgotten."""
-        self._load(state)
-        for shard_id in range(self._shape.shards):
-            page = _run(
+        for found in self._pages(state.tables):
+            known = self._useful(found, number, state.budget)
+            looked = _with_worker(state, number, state.workers[number]._replace(known=known))
+            if known and looked != state:
+                yield f"worker {number} looks", looked
+            if not self._shape.waits_to_drop:
+                for due in found:
+                    if due.action is None:
+                        yield from self._send(state, Write("drop", number, row=due.row))
+
+    def _read_pages(self, tables: Tables) -> list[tuple[Due, ...]]:
+        """What a look at each shard shows."""
+        self._load(tables, EPOCH_US)
+        pages = [
+            _run(
                 self._store.due(
                     shard_id,
                     incoming_from_us=0,
@@ -75,9 +96,9 @@ class Moves:
                     limit=100,
                 )
             )
-            known = (*page.incoming, *page.due)
-            if known and known != state.workers[number].known:
-                yield f"worker {number} looks", _with_worker(state, number, state.workers[number]._replace(known=known))
+            for shard_id in range(self._shape.shards)
+        ]
+        return [_sorted((*page.incoming, *page.due)) for page in pages]
 
     def _use_what_is_known(self, state: State, number: int) -> Iterator[Move]:
         worker = state.workers[number]
@@ -88,15 +109,15 @@ class Moves:
                 yield from self._send(_with_worker(state, number, rest), Write("drop", number, row=row))
                 continue
             if row.queue is Queue.INCOMING:
-                moved = rest._replace(known=(*rest.known, self._world.migrated(due)))
+                moved = rest._replace(known=_sorted((*rest.known, self._world.migrated(due))))
                 yield from self._send(_with_worker(state, number, moved), Write("migrate", number, row=row))
-            taken = self._world.take(due, number)
-            if taken is None or (taken.attempt is not None and not state.budget.begins):
+            taken = self._turn(due, number, state.budget)
+            if taken is None:
                 continue
             mark = Mark(f"worker {number}.{worker.round} begins", row.at_us)
             turn = Write("turn", number, taken.advance, mark, due=due)
-            later = _with_worker(state, number, rest)._replace(clock_us=max(state.clock_us, row.scheduled_at_us))
-            yield from self._send(later, turn)
+            later = _with_worker(state, number, rest)._replace(clock_us=_later(state, row.scheduled_at_us))
+            yield from self._send(self._spend(later) if taken.attempt is not None else later, turn)
 
     def _go_on(self, state: State, number: int) -> Iterator[Move]:
         """Attempts that are executed are extended, and end."""
@@ -108,7 +129,7 @@ class Moves:
                 continue
             ended = worker._replace(in_flight=_without(worker.in_flight, attempt))
             due, at_us = attempt.begun, attempt.row_at_us
-            later_us = max(state.clock_us, due.row.scheduled_at_us + _LATER_US)
+            later_us = _later(state, due.row.scheduled_at_us + _LATER_US)
             for result in self._shape.results:
                 advance = self._world.finish(due, number, at_us, result)
                 mark = Mark(f"worker {number}.{worker.round} ends {result}", at_us)
@@ -129,8 +150,9 @@ class Moves:
                 each._replace(is_sure=False) if write.kind == "extend" and each.begun == write.due else each
                 for each in worker.in_flight
             )
-            yield f"worker {number} gives up: {write.kind}", _with_worker(
-                state, number, others._replace(in_flight=unsure, round=worker.round + 1)
+            yield (
+                f"worker {number} gives up: {write.kind}",
+                _with_worker(state, number, others._replace(in_flight=unsure, round=worker.round + 1)),
             )
             rest = _with_worker(state, number, others)
             yield f"worker {number} repeats: {write.kind}", self._apply(rest, write, may_be_done=True)
@@ -149,8 +171,9 @@ class Moves:
             yield from self._send(state, Write("put", -1, put=fate.put, call=number))
             if state.budget.crashes:
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
-                yield f"call {number} ({kind}) loses its scheduler", _with_call(state, number, Call("over"))._replace(
-                    budget=spent
+                yield (
+                    f"call {number} ({kind}) loses its scheduler",
+                    _with_call(state, number, Call("over"))._replace(budget=spent),
                 )
 
     def _begin_call(self, state: State, number: int) -> State:
@@ -158,7 +181,7 @@ class Moves:
         fate = self._world.fate(number)
         current = None
         if not fate.change.blind:
-            self._load(state)
+            self._load(state.tables, state.clock_us)
             [current] = _run(self._store.get([fate.change.action_id]))
         fate.propose(current)
         return self._heard(state, number, fate)
@@ -179,7 +202,8 @@ class Moves:
             raise Broken("what is acknowledged is committed", f"call {number} ({kind})")
         if kind in ("delete", "pause"):
             # Every life that was current before, and the one that this call made.
-            lives = [self._world.guid(earlier) for earlier in range(number + 1)] if not self._shape.overlapping else [guid]
+            earlier = range(number + 1)
+            lives = [guid] if self._shape.overlapping else [self._world.guid(life) for life in earlier]
             return books._replace(stopped=books.stopped | frozenset(lives))
         return books
 
@@ -187,23 +211,22 @@ class Moves:
 
     def _send(self, state: State, write: Write) -> Iterator[Move]:
         """It is answered; or its answer is lost; or it comes late; or a copy of it does."""
-        what = _told(write)
         answered = self._apply(state, write)
-        yield what, answered
+        yield (write, ""), answered
         if state.budget.troubles:
             spent = state.budget._replace(troubles=state.budget.troubles - 1)
-            yield f"{what}, and its answer is lost", self._apply(state._replace(budget=spent), write, is_answered=False)
+            unanswered = self._apply(state._replace(budget=spent), write, is_answered=False)
+            yield (write, ", and its answer is lost"), unanswered
             delayed = state._replace(budget=spent, late=(*state.late, write))
-            yield f"{what}, but it is on its way for long", self._unanswered(delayed, write)
-            yield f"{what}, and a copy stays behind", answered._replace(
-                late=(*answered.late, write), budget=answered.budget._replace(troubles=spent.troubles)
-            )
+            yield (write, ", but it is on its way for long"), self._unanswered(delayed, write)
+            spent = answered.budget._replace(troubles=spent.troubles)
+            yield (write, ", and a copy stays behind"), answered._replace(late=(*answered.late, write), budget=spent)
 
     def _arrive_late(self, state: State) -> Iterator[Move]:
         for write in state.late:
             rest = state._replace(late=_without(state.late, write))
             tables, books, _ = self._commit(rest, write, is_first=False)
-            yield f"late: {_told(write)}", rest._replace(tables=tables, books=books)
+            yield (write, ", late"), rest._replace(tables=tables, books=books)
 
     def _apply(self, state: State, write: Write, *, is_answered: bool = True, may_be_done: bool = False) -> State:
         tables, books, outcome = self._commit(state, write, is_first=not may_be_done)
@@ -239,24 +262,62 @@ class Moves:
         attempt_id = taken.attempt.context.attempt_id
         begun = InFlight(write.due, attempt_id, taken.advance.to_us, 0)
         executing = worker._replace(in_flight=(*worker.in_flight, begun))
+        return _with_worker(state, write.worker, executing)._replace(books=checks.after_start(state.books, attempt_id))
+
+    def _spend(self, state: State) -> State:
+        """One attempt more may have begun."""
         budget = state.budget._replace(begins=state.budget.begins - 1)
-        books = checks.after_start(state.books, attempt_id)
-        return _with_worker(state, write.worker, executing)._replace(budget=budget, books=books)
+        workers = state.workers
+        if not budget.begins:
+            workers = tuple(
+                worker._replace(known=self._useful(worker.known, number, budget))
+                for number, worker in enumerate(workers)
+            )
+        return state._replace(budget=budget, workers=workers)
+
+    def _useful(self, known: tuple[Due, ...], number: int, budget: Budget) -> tuple[Due, ...]:
+        """What a worker can still do something with: the rest makes no difference."""
+        return tuple(due for due in known if self._is_useful(due, number, budget))
+
+    def _is_useful(self, due: Due, number: int, budget: Budget) -> bool:
+        if due.action is None:
+            return self._shape.waits_to_drop
+        return due.row.queue is Queue.INCOMING or self._turn(due, number, budget) is not None
+
+    def _turn(self, due: Due, number: int, budget: Budget) -> Taken | None:
+        """What a worker may do with a live row now."""
+        taken = self._world.take(due, number)
+        if taken is None or (taken.attempt is not None and not budget.begins):
+            return None
+        return taken if taken.turn is not Turn.PURGE or self._shape.purges else None
 
     # The store.
 
     def _commit(self, state: State, write: Write, *, is_first: bool) -> tuple[Tables, Books, Any]:
         """Carry out a call on the real memory store, and check what it did."""
-        self._load(state)
-        store, books = self._store, state.books
+        tables, seen, outcome = self._carry_out(state.tables, state.clock_us, write)
+        books = state.books
+        try:
+            checks.check_rows(tables)
+            if write.put is not None:
+                books = checks.after_put(books, write, seen, outcome)
+            elif write.advance is not None:
+                books = self._judge(books, write, seen, outcome, is_first=is_first)
+        except Broken as broken:
+            broken.by = write
+            raise
+        return tables, books, outcome
+
+    def _write(self, tables: Tables, clock_us: int, write: Write) -> tuple[Tables, Seen, Any]:
+        """The same call on the same tables has the same result, so it is made once."""
+        self._load(tables, clock_us)
+        store, seen = self._store, Seen(None, row_was_there=False)
         if write.row is not None:
             rows, stale = ([write.row], []) if write.kind == "migrate" else ([], [write.row])
-            _run(store.migrate(rows, stale, Mark(f"worker {write.worker} migrates", write.row.at_us)))
-            outcome: Any = None
+            outcome: Any = _run(store.migrate(rows, stale, Mark(f"worker {write.worker} migrates", write.row.at_us)))
         elif write.put is not None:
             seen = Seen(store.actions.get(write.put.action.action_id), row_was_there=False)
             [outcome] = _run(store.put([write.put]))
-            books = checks.after_put(books, write, seen, outcome)
         else:
             assert write.advance is not None
             assert write.mark is not None
@@ -264,10 +325,7 @@ class Moves:
             there = (row.queue, row.shard_id, row.at_us, row.action_id, row.guid) in store.rows
             seen = Seen(store.actions.get(row.action_id), there)
             [outcome] = _run(store.advance([write.advance], write.mark))
-            books = self._judge(books, write, seen, outcome, is_first=is_first)
-        tables = self._taken_down()
-        checks.check_rows(tables)
-        return tables, books, outcome
+        return self._taken_down(), seen, outcome
 
     def _judge(self, books: Books, write: Write, seen: Seen, outcome: AdvanceOutcome, *, is_first: bool) -> Books:
         assert write.due is not None
@@ -281,12 +339,12 @@ class Moves:
             return checks.after_extension(books, write, attempt_id, seen, outcome)
         return checks.after_finish(books, write, attempt_id, seen, outcome, is_first=is_first and write.is_sure)
 
-    def _load(self, state: State) -> None:
-        self._world.moment.at_us = state.clock_us
-        self._store.actions = {action.action_id: action for action in state.tables.actions}
+    def _load(self, tables: Tables, clock_us: int) -> None:
+        self._world.moment.at_us = clock_us
+        self._store.actions = {action.action_id: action for action in tables.actions}
         self._store.rows = {
             kept.key: QueueRow(kept.scheduled_at_us, kept.added_at_us, None, kept.rescheduled_by)
-            for kept in state.tables.rows
+            for kept in tables.rows
         }
 
     def _taken_down(self) -> Tables:
@@ -297,6 +355,19 @@ class Moves:
         rows.sort(key=_order)
         actions = tuple(self._store.actions[action_id] for action_id in sorted(self._store.actions))
         return Tables(actions, tuple(rows))
+
+
+def _sorted(known: tuple[Due, ...]) -> tuple[Due, ...]:
+    """What a worker knows has no order: the same knowledge is the same state."""
+    return tuple(sorted(known, key=lambda due: (due.row.queue.value, due.row[1:5])))
+
+
+def _later(state: State, at_us: int) -> int:
+    """The store's clock, once something has happened at a time.
+
+    All that it decides is whether a put comes later than a call may be retried, so smaller steps make no difference.
+    """
+    return max(state.clock_us, at_us) if at_us - EPOCH_US > CALL_RETRY_US else state.clock_us
 
 
 def _extended(attempt: InFlight, write: Write) -> InFlight:
@@ -334,6 +405,11 @@ def _without(things: tuple[T, ...], thing: T) -> tuple[T, ...]:
     return (*things[:index], *things[index + 1 :])
 
 
+def told(label: Label) -> str:
+    """A move in words."""
+    return label if isinstance(label, str) else _told(label[0]) + label[1]
+
+
 def _told(write: Write) -> str:
     who = f"worker {write.worker}" if write.worker >= 0 else f"call {write.call}"
     row = write.row or (write.advance.row if write.advance is not None else None)
@@ -346,6 +422,3 @@ def _told(write: Write) -> str:
 
 def _seconds(us: int) -> str:
     return f"{(us - EPOCH_US) / 1e6:.6f}"
-
-
-__all__ = ["Broken", "Due", "Moves", "Returned", "Row"]

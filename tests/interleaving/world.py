@@ -67,6 +67,9 @@ class Shape:
     crashes: int = 1
     troubles: int = 1
     extensions: int = 1
+    # Whether ended and deleted actions may be purged, and whether a worker may wait before it drops an old row.
+    purges: bool = False
+    waits_to_drop: bool = False
     results: tuple[str, ...] = ("success", "failure")
 
     def name(self) -> str:
@@ -78,6 +81,8 @@ class Shape:
                 ("periodic", self.periodic),
                 ("not kept", not self.kept_us),
                 ("two shards", self.shards > 1),
+                ("purged", self.purges),
+                ("dropped late", self.waits_to_drop),
             )
             if has
         ]
