@@ -1,4 +1,4 @@
-"""Where the stores of measurements are: a database of the server, or a file; empty, or a copy of one that was filled."""
+"""Where the stores of measurements are: databases of the server, or files; empty, or copies of one that was filled."""
 
 import contextlib
 import os
@@ -37,10 +37,12 @@ class Places:
     def full(self, tool: Tool, stored: int) -> Iterator[Setup]:
         """The tool on a copy of a store that holds so many jobs of the far future. It is filled once and for all."""
         filled = self._full.get((tool.name, stored)) or self._filled(tool, stored)
-        with self._place(tool) as (folder, name):
-            with Setup(tool, folder, self._made(tool, name, filled), self._databases) as setup:
-                os.sync()
-                yield setup
+        with (
+            self._place(tool) as (folder, name),
+            Setup(tool, folder, self._made(tool, name, filled), self._databases) as setup,
+        ):
+            os.sync()
+            yield setup
 
     def _filled(self, tool: Tool, stored: int) -> str:
         name = f"{tool.name.replace('-', '_')}_full"

@@ -1,4 +1,4 @@
-"""The records that jobs leave behind: see drivers/protocol.py."""
+"""The records that jobs leave behind: see drivers/job.py."""
 
 from array import array
 from pathlib import Path

@@ -29,7 +29,8 @@ class DriverFailed(Exception):
 class Worker:
     """A process that executes jobs."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    def __init__(self, name: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self.name = name
         self._process = process
         self._log = log
         self._seen = psutil.Process(process.pid)
@@ -37,14 +38,17 @@ class Worker:
     def wait_until_ready(self) -> None:
         wait_until(self._is_ready, _START_S)
 
-    def memory_mib(self) -> float:
+    def memory_mb(self) -> float:
         with contextlib.suppress(psutil.NoSuchProcess):
-            return float(self._seen.memory_info().rss / 2**20)
+            return float(self._seen.memory_info().rss / 1e6)
         return 0.0
 
     def cpu_s(self) -> float:
         times = self._seen.cpu_times()
         return float(times.user + times.system)
+
+    def has_run_any(self, folder: Path) -> bool:
+        return (folder / f"records-{self._process.pid}").exists()
 
     def kill(self) -> None:
         """As if by accident."""
@@ -81,6 +85,8 @@ class Setup:
         self._store = store
         self._databases = databases
         self._workers: list[Worker] = []
+        # How long a job takes.
+        self.rest_s = 0.0
 
     def __enter__(self) -> "Setup":
         return self
@@ -103,13 +109,20 @@ class Setup:
         answer: dict[str, Any] = json.loads(said.splitlines()[-1])
         return answer
 
-    def work(self, settings: Settings) -> Worker:
-        """Start a worker."""
-        log = self.folder / f"worker-{len(self._workers)}.log"
+    def work(self, settings: Settings, name: str | None = None) -> Worker:
+        """Start a worker; under the name of an earlier one, if it is to take its place."""
+        own = f"worker-{len(self._workers)}"
+        log = self.folder / f"{own}.log"
         with log.open("wb") as output:
-            worker = Worker(self._started("work", settings, {}, output), log)
+            worker = Worker(name or own, self._started("work", settings, {"name": name or own}, output), log)
         self._workers.append(worker)
         return worker
+
+    def check(self, settings: Settings) -> None:
+        """Stop all workers, and raise if the store is not sound."""
+        for worker in self._workers:
+            worker.stop()
+        self.ask("check", settings, timeout_s=900.0)
 
     def executed(self) -> int:
         return records.executed(self.records)
@@ -136,6 +149,7 @@ class Setup:
     ) -> "subprocess.Popen[bytes]":
         asked = json.dumps({"store": self._store, "settings": settings, **request})
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "BENCHMARK_RECORDS": str(self.records)}
+        environment["BENCHMARK_REST_S"] = str(self.rest_s)
         return subprocess.Popen(
             [*self.tool.line(), command, asked],
             cwd=self.folder,

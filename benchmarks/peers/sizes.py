@@ -19,9 +19,9 @@ class Sizes(NamedTuple):
 
 
 FULL = Sizes(
-    create_s=4.0,
+    create_s=3.0,
     drain_jobs=50_000,
-    drain_s=20.0,
+    drain_s=15.0,
     late_jobs=2_000,
     spread_s=20.0,
     stored=1_000_000,
@@ -37,5 +37,5 @@ QUICK = Sizes(
     spread_s=2.0,
     stored=10_000,
     idle_s=2.0,
-    kill_jobs=3_000,
+    kill_jobs=20_000,
 )

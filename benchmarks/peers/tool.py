@@ -25,7 +25,7 @@ class StoreKind(StrEnum):
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool on one kind of store. Settings are handed to its driver as they are here, and printed with the results."""
+    """One tool on one kind of store. Settings go to its driver as they are here, and are printed with the results."""
 
     name: str
     store: StoreKind
@@ -36,7 +36,7 @@ class Tool:
     about: str
     # A query for the number of due jobs that have not ended.
     unfinished: str
-    # Roughly, executed by one worker: sizes the work of cases that would otherwise take an hour.
+    # Roughly, created one by one: how long before their time the creation of jobs must begin.
     pace_per_s: int
     # What creates jobs.
     creates: Settings = field(default_factory=dict)
@@ -48,16 +48,30 @@ class Tool:
     # What becomes of the work of a dead worker, in words, and for how long it is worth waiting to see it.
     recovers: str = ""
     recovery_wait_s: float = 10.0
+    # A backlog of jobs that take a twentieth of a second, for some seconds of work.
+    kill_jobs: int = 2_000
     # The name of a case or of a way to create, and why the tool cannot do it.
     cannot: Mapping[str, str] = field(default_factory=dict)
     # A running worker does not notice jobs that another process creates.
     worker_comes_last: bool = False
     # How long before the first job is due its creation begins.
-    lead_ms: int = 3_000
+    lead_ms: int = 2_000
 
     @property
     def is_ours(self) -> bool:
         return self.language is Language.OURS
+
+    def described(self) -> dict[str, Any]:
+        """What belongs to its figures."""
+        uses = ("creates", "default", "drain", "lateness", "recovery")
+        return {
+            "ours": self.is_ours,
+            "store": str(self.store),
+            "about": self.about,
+            "settings": {use: dict(getattr(self, use)) for use in uses},
+            "recovers": self.recovers,
+            "cannot": dict(self.cannot),
+        }
 
     def line(self) -> list[str]:
         """The command line of the driver."""

@@ -1,9 +1,9 @@
 """APScheduler 3 with its SQLAlchemy store, Python.
 
-One process with a timer in memory, by design: a store belongs to one scheduler, and a scheduler that runs does not notice
-what other processes put into its store, so jobs are created before it starts. A job is removed from the store when it is
-handed to a thread, before it has run. The SQLite file is put into WAL mode, which makes it faster than by default, and is
-synced at every commit. Jobs may run however late they are, which is not the default.
+One process with a timer in memory, by design: a store belongs to one scheduler, and a scheduler that runs does not
+notice what other processes put into its store, so jobs are created before it starts. A job is removed from the store
+when it is handed to a thread, before it has run. The SQLite file is put into WAL mode, which makes it faster than by
+default, and is synced at every commit. Jobs may run however late they are, which is not the default.
 """
 
 from benchmarks.peers.tool import Language, StoreKind, Tool
@@ -24,7 +24,7 @@ ON_SQLITE = Tool(
     pace_per_s=500,
     drain={"threads": 4},
     lateness={"threads": 4},
-    recovery={"threads": 4},
+    recovery={"threads": 16},
     recovers=_RECOVERS,
     cannot=_CANNOT,
     worker_comes_last=True,
@@ -41,7 +41,7 @@ ON_POSTGRES = Tool(
     pace_per_s=500,
     drain={"threads": 4},
     lateness={"threads": 4},
-    recovery={"threads": 4},
+    recovery={"threads": 16},
     recovers=_RECOVERS,
     cannot=_CANNOT,
     worker_comes_last=True,

@@ -14,12 +14,14 @@ _CREATES = {"uvloop": True, "batch": 500, "batches_in_flight": 4}
 
 # What has ended waits for its purge, a day later; what runs is at the end of its lease, half a minute away.
 _UNFINISHED_SQLITE = """
-    SELECT (SELECT count(*) FROM incoming_queue WHERE scheduled_at < (unixepoch() + 3600) * 1000000)
-         + (SELECT count(*) FROM processing_queue WHERE scheduled_at < (unixepoch() + 3600) * 1000000)
+    WITH soon AS (SELECT (unixepoch() + 3600) * 1000000 AS at)
+    SELECT (SELECT count(*) FROM incoming_queue, soon WHERE scheduled_at < soon.at)
+         + (SELECT count(*) FROM processing_queue, soon WHERE scheduled_at < soon.at)
 """
 _UNFINISHED_POSTGRES = """
-    SELECT (SELECT count(*) FROM clepsydra.incoming_queue WHERE scheduled_at < (extract(epoch FROM now()) + 3600) * 1e6)
-         + (SELECT count(*) FROM clepsydra.processing_queue WHERE scheduled_at < (extract(epoch FROM now()) + 3600) * 1e6)
+    WITH soon AS (SELECT (extract(epoch FROM now()) + 3600) * 1000000 AS at)
+    SELECT (SELECT count(*) FROM clepsydra.incoming_queue, soon WHERE scheduled_at < soon.at)
+         + (SELECT count(*) FROM clepsydra.processing_queue, soon WHERE scheduled_at < soon.at)
 """
 
 _RECOVERS = "by itself, when the lease of 30 s and its grace of 5 s have passed"
@@ -35,6 +37,7 @@ ON_SQLITE = Tool(
     creates=_CREATES,
     recovers=_RECOVERS,
     recovery_wait_s=60.0,
+    kill_jobs=20_000,
 )
 
 ON_POSTGRES = Tool(
@@ -48,4 +51,5 @@ ON_POSTGRES = Tool(
     creates=_CREATES,
     recovers=_RECOVERS,
     recovery_wait_s=60.0,
+    kill_jobs=20_000,
 )

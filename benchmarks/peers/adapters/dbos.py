@@ -1,8 +1,8 @@
 """DBOS on PostgreSQL, Python: a job is a workflow without steps, on a queue.
 
-By default a worker claims everything that is queued, a thread for each; so the queue is given a limit for a worker, which
-its documentation recommends, and is polled more often than once a second. Delayed workflows are put on the queue once a
-second, which is fixed. It has no call that creates many, but takes part in a transaction of the application's.
+By default a worker claims everything that is queued, a thread for each; so the queue is given a limit for a worker,
+and is polled more often than once a second. Delayed workflows are put on the queue once a second, which is fixed. It
+has no call that creates many, but takes part in a transaction of the application's.
 """
 
 from benchmarks.peers.tool import Language, StoreKind, Tool

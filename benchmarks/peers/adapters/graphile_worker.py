@@ -1,8 +1,9 @@
 """graphile-worker on PostgreSQL, Node.js.
 
 For a backlog: the settings of its own documentation's performance page, which fetch 500 jobs at a time into a local
-queue and complete them in batches. For jobs on time: it is told of new jobs, but polls for those whose time comes, every
-2 s by default; so it polls every few milliseconds. Its lines in the log, one for each job, are turned off throughout.
+queue and complete them in batches. For jobs on time: it is told of new jobs, but polls for those whose time comes,
+every 2 s by default; so it polls every few milliseconds. Its lines in the log, one for each job, are turned off
+throughout.
 """
 
 from benchmarks.peers.tool import Language, StoreKind, Tool

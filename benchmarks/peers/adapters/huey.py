@@ -18,7 +18,7 @@ TOOL = Tool(
     pace_per_s=500,
     drain={"workers": 2},
     lateness={"workers": 2, "initial_delay": 0.005, "max_delay": 0.005},
-    recovery={"workers": 2},
+    recovery={"workers": 16},
     recovers="not at all: a job is removed before it runs, and is lost if the process dies meanwhile",
     cannot={"bulk": "it has no call that creates many jobs"},
 )

@@ -1,8 +1,8 @@
 """pgqueuer on PostgreSQL, Python.
 
 Its tables are logged ones, the durable form that it installs by default. A worker takes 10 jobs at a time by default;
-outcomes are written in batches of the same size. It knows when the next job is due and rests until then, but for 0.1 s at
-least: an attribute of its queue manager, which is set to less for jobs on time. It takes delays, not times.
+outcomes are written in batches of the same size. It knows when the next job is due and rests until then, but for 0.1 s
+at least: an attribute of its queue manager, which is set to less for jobs on time. It takes delays, not times.
 """
 
 from benchmarks.peers.tool import Language, StoreKind, Tool
@@ -21,4 +21,5 @@ TOOL = Tool(
     recovery={"uvloop": True, "batch_size": 500, "heartbeat_timeout": 30},
     recovers="by itself, when a job's heartbeat is 30 s old, its default",
     recovery_wait_s=75.0,
+    kill_jobs=20_000,
 )

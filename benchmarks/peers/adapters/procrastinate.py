@@ -1,8 +1,8 @@
 """procrastinate on PostgreSQL, Python.
 
-A worker fetches and finishes every job by itself, with as many at a time as it is told (one by default). For jobs on time:
-it is told of new jobs, but polls for those whose time comes, every 5 s by default. For dead workers: the periodic task
-that its documentation gives, every 10 s, since it does not take up their jobs by itself.
+A worker fetches and finishes every job by itself, with as many at a time as it is told (one by default). For jobs on
+time: it is told of new jobs, but polls for those whose time comes, every 5 s by default. For dead workers: the periodic
+task that its documentation gives, every 10 s, since it does not take up their jobs by itself.
 """
 
 from benchmarks.peers.tool import Language, StoreKind, Tool

@@ -17,7 +17,7 @@ from apscheduler.triggers.date import DateTrigger
 from benchmarks.peers.drivers.protocol import Job, ThreadDriver, main, ready
 from benchmarks.peers.drivers.times import moment
 
-_JOB = "benchmarks.peers.drivers.protocol:ran"
+_JOB = "benchmarks.peers.drivers.job:run"
 
 
 class APScheduler(ThreadDriver):

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from benchmarks.creates import OPTIONS, action
-from benchmarks.installation import Installation, wait_until
+from benchmarks.installation import Installation
 from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
@@ -31,7 +31,7 @@ class Clepsydra(AsyncDriver):
         self._stub = SchedulerServiceStub(self._channel)  # type: ignore[no-untyped-call]
 
     async def close(self) -> None:
-        await self._channel.close()
+        await self._channel.close(None)
         await asyncio.to_thread(self._running.__exit__)
 
     async def create_one(self, job: Job) -> None:
@@ -47,7 +47,8 @@ class Clepsydra(AsyncDriver):
         """Let a worker move what has come in to where it waits for its time."""
         with self._installation() as running:
             running.worker(*self._flags("worker"))
-            await asyncio.to_thread(wait_until, lambda: _incoming(running) == 0)
+            while await asyncio.to_thread(_incoming, running):  # noqa: ASYNC110 - it happens in another process
+                await asyncio.sleep(1.0)
 
     async def work(self) -> None:
         installation = self._installation()

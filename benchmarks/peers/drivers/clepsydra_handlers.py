@@ -2,14 +2,15 @@
 
 import json
 
-from benchmarks.peers.drivers.protocol import ran, ready
+from benchmarks.peers.drivers.job import run_async
+from benchmarks.peers.drivers.protocol import ready
 from clepsydra.worker import handler
 
 
 @handler("job")
 async def job(payload: bytes) -> None:
     asked = json.loads(payload)
-    ran(asked["n"], asked["at"])
+    await run_async(asked["n"], asked["at"])
 
 
 ready()

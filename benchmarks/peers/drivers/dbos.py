@@ -7,7 +7,8 @@ from typing import Any
 
 from dbos import DBOS, DBOSClient, DBOSConfig
 
-from benchmarks.peers.drivers.protocol import Job, ThreadDriver, main, ran, ready
+from benchmarks.peers.drivers.job import run
+from benchmarks.peers.drivers.protocol import Job, ThreadDriver, main, ready
 
 _QUEUE = "jobs"
 _COLUMNS = ("workflow_uuid", "status", "name", "queue_name", "priority", "serialization", "delay_until_epoch_ms")
@@ -42,10 +43,14 @@ class Dbos(ThreadDriver):
         connection = self._client._sys_db.engine.raw_connection()
         try:
             with connection.cursor() as cursor:
-                with cursor.copy(f"COPY dbos.workflow_status ({', '.join(_COLUMNS)}, created_at, recovery_attempts) FROM STDIN") as copy:
+                with cursor.copy(
+                    f"COPY dbos.workflow_status ({', '.join(_COLUMNS)}, created_at, recovery_attempts) FROM STDIN"
+                ) as copy:
                     for status in made:
                         copy.write_row((*(status[column] for column in _COLUMNS), now_ms, 0))
-                with cursor.copy("COPY dbos.workflow_input (workflow_uuid, inputs, retention_timestamp) FROM STDIN") as copy:
+                with cursor.copy(
+                    "COPY dbos.workflow_input (workflow_uuid, inputs, retention_timestamp) FROM STDIN"
+                ) as copy:
                     for status in made:
                         copy.write_row((status["workflow_uuid"], status["inputs"], now_ms))
             connection.commit()
@@ -65,6 +70,7 @@ class Dbos(ThreadDriver):
             "name": "benchmark",
             "system_database_url": self.request.store,
             "application_version": "1",
+            "executor_id": self.request.name or "installer",
             "log_level": "WARNING",
             **self.settings.get("config", {}),
         }
@@ -75,7 +81,7 @@ class Dbos(ThreadDriver):
 
 
 def _job(n: int, at: int) -> None:
-    ran(n, at)
+    run(n, at)
 
 
 def _options(job: Job) -> Any:

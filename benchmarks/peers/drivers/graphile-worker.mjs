@@ -1,9 +1,9 @@
 // graphile-worker: settings are its preset's, and `pool`, the connections of an application that creates jobs.
 
-import { Logger, makeWorkerUtils, run, runMigrations } from "graphile-worker";
+import { Logger, makeWorkerUtils, run as runWorker, runMigrations } from "graphile-worker";
 import pg from "pg";
 
-import { asked_to_stop, main, ran, ready } from "./protocol.mjs";
+import { asked_to_stop, main, ready, run } from "./protocol.mjs";
 
 // By its defaults it writes a line for every job.
 const silent = new Logger(() => () => {});
@@ -17,6 +17,8 @@ await main({
 
   async open({ store, settings }) {
     const pgPool = new pg.Pool({ connectionString: store, max: settings.pool ?? 10 });
+    pgPool.on("error", console.error);
+    pgPool.on("connect", (client) => client.on("error", console.error));
     const utils = await makeWorkerUtils({ pgPool, logger: silent });
     return {
       createOne: (job) => utils.addJob("job", payload(job), { runAt: at(job) }),
@@ -31,11 +33,11 @@ await main({
 
   async work({ store, settings }) {
     const stop = asked_to_stop();
-    const runner = await run({
+    const runner = await runWorker({
       preset: { worker: { connectionString: store, logger: silent, ...settings } },
       parsedCronItems: [],
       noHandleSignals: true,
-      taskList: { job: ({ n, at }) => ran(n, at) },
+      taskList: { job: ({ n, at }) => run(n, at) },
     });
     ready();
     await stop;

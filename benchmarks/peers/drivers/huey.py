@@ -5,7 +5,8 @@ from typing import Any
 
 from huey import SqliteHuey
 
-from benchmarks.peers.drivers.protocol import Job, ThreadDriver, main, ran, ready
+from benchmarks.peers.drivers.job import run
+from benchmarks.peers.drivers.protocol import Job, ThreadDriver, main, ready
 from benchmarks.peers.drivers.times import moment
 
 _OURS = ("batch", "batches_in_flight")
@@ -17,7 +18,7 @@ class Huey(ThreadDriver):
 
     def open(self) -> None:
         self._huey = SqliteHuey(filename=self.request.store.removeprefix("sqlite:///"), results=False)
-        self._task = self._huey.task(name="job")(ran)
+        self._task = self._huey.task(name="job")(run)
 
     def create_one(self, job: Job) -> None:
         """A job of the future is put on the queue all the same; a worker that meets it there schedules it."""
@@ -26,7 +27,10 @@ class Huey(ThreadDriver):
     def fill_many(self, jobs: list[Job]) -> None:
         """What `create_one` and a worker would have made of them."""
         tasks = [self._task.s(job.number, job.at_us, eta=_naive(job)) for job in jobs]
-        rows = [("huey", self._huey.serialize_task(task), _naive(job).timestamp()) for task, job in zip(tasks, jobs, strict=True)]
+        rows = [
+            ("huey", self._huey.serialize_task(task), _naive(job).timestamp())
+            for task, job in zip(tasks, jobs, strict=True)
+        ]
         with self._huey.storage.db(commit=True) as cursor:
             cursor.executemany("insert into schedule (queue, data, timestamp) values (?, ?, ?)", rows)
 

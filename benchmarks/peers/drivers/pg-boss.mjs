@@ -2,7 +2,7 @@
 
 import { PgBoss } from "pg-boss";
 
-import { asked_to_stop, main, ran, ready } from "./protocol.mjs";
+import { asked_to_stop, main, ready, run } from "./protocol.mjs";
 
 const QUEUE = "job";
 
@@ -35,9 +35,9 @@ await main({
   async work(request) {
     const stop = asked_to_stop();
     const boss = await started(request);
-    await boss.work(QUEUE, request.settings.work ?? {}, async (jobs) => {
-      for (const job of jobs) ran(job.data.n, job.data.at);
-    });
+    await boss.work(QUEUE, request.settings.work ?? {}, (jobs) =>
+      Promise.all(jobs.map((job) => run(job.data.n, job.data.at))),
+    );
     ready();
     await stop;
     await boss.stop({ timeout: 5000 });

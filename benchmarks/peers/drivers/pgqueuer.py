@@ -13,7 +13,8 @@ from pgqueuer.models import Job as Queued
 from pgqueuer.qm import QueueManager
 from pgqueuer.queries import Queries
 
-from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, ran, ready
+from benchmarks.peers.drivers.job import run_async
+from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, ready
 from benchmarks.peers.drivers.times import microseconds
 
 _OURS = ("batch", "batches_in_flight", "pool", "least_poll_s", "uvloop")
@@ -69,7 +70,7 @@ def _delay(job: Job) -> timedelta:
 
 async def _job(job: Queued) -> None:
     """The planned time is what it made of the delay, so that nothing of the way there counts as lateness."""
-    ran(json.loads(job.payload or b"")["n"], microseconds(job.execute_after))
+    await run_async(json.loads(job.payload or b"")["n"], microseconds(job.execute_after))
 
 
 if __name__ == "__main__":

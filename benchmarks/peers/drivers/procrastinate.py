@@ -9,7 +9,8 @@ from typing import Any
 
 import procrastinate
 
-from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, ran, ready
+from benchmarks.peers.drivers.job import run_async
+from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, ready
 from benchmarks.peers.drivers.times import moment
 
 _OURS = ("batch", "batches_in_flight", "pool", "retry_stalled_s", "uvloop")
@@ -57,7 +58,7 @@ class Procrastinate(AsyncDriver):
 
 
 async def _job(n: int, at: int) -> None:
-    ran(n, at)
+    await run_async(n, at)
 
 
 def _retry_stalled_jobs(app: Any, every_s: int) -> None:
@@ -66,7 +67,9 @@ def _retry_stalled_jobs(app: Any, every_s: int) -> None:
         for job in await app.job_manager.get_stalled_jobs():
             await app.job_manager.retry_job(job)
 
-    task = app.task(retry_stalled_jobs, name="retry_stalled_jobs", queueing_lock="retry_stalled_jobs", pass_context=True)
+    task = app.task(
+        retry_stalled_jobs, name="retry_stalled_jobs", queueing_lock="retry_stalled_jobs", pass_context=True
+    )
     app.periodic(cron=f"* * * * * */{every_s}")(task)
 
 

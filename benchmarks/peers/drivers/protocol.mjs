@@ -1,11 +1,13 @@
-// What every driver in JavaScript has in common: the same as protocol.py, which says what is asked and answered.
+// What every driver in JavaScript has in common: the same as protocol.py and job.py, which say what is asked for.
 
 import fs from "node:fs";
 import path from "node:path";
 import { performance } from "node:perf_hooks";
+import { setTimeout as rest } from "node:timers/promises";
 
 const IN_FLIGHT = 64;
 const MOST_JOBS = 1 << 17;
+const REST_MS = Number(process.env.BENCHMARK_REST_S ?? 0) * 1000;
 
 /** A file with a record for every job that this process has run. */
 class Records {
@@ -16,8 +18,7 @@ class Records {
     this.bytes = Buffer.from(this.record.buffer);
   }
 
-  ran(number, plannedUs) {
-    const startedUs = Math.floor((performance.timeOrigin + performance.now()) * 1000);
+  write(number, plannedUs, startedUs) {
     this.record[0] = ++this.runs[number];
     this.record[1] = plannedUs;
     this.record[2] = startedUs;
@@ -27,10 +28,12 @@ class Records {
 
 let records;
 
-/** The whole job. */
-export function ran(number, plannedUs) {
+/** The whole job. Nothing to wait for is returned if it does not rest. */
+export function run(number, plannedUs) {
+  const startedUs = Math.floor((performance.timeOrigin + performance.now()) * 1000);
   records ??= new Records(process.env.BENCHMARK_RECORDS);
-  records.ran(number, plannedUs);
+  if (REST_MS) return rest(REST_MS).then(() => records.write(number, plannedUs, startedUs));
+  records.write(number, plannedUs, startedUs);
 }
 
 export function ready() {
@@ -75,7 +78,7 @@ async function create(request, createOne, createMany) {
   };
 
   await Promise.all(Array.from({ length: creators }, creator));
-  return { created: taken, seconds: (performance.now() - started) / 1000 };
+  return { created: taken, seconds: (performance.now() - started) / 1000, first_us: firstUs };
 }
 
 /** `driver` has install, open (which returns createOne, createMany and close) and work, each given the request. */

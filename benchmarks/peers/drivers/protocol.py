@@ -8,30 +8,19 @@ A driver is run as `driver COMMAND REQUEST`, the request in JSON, and answers wi
     settle    bring a store that was filled to rest, as it would be after a while
     work      print "ready", then execute jobs until SIGTERM
     check     look whether the store is sound, if the tool can tell
-
-A job is its number and the time that it is planned for. It does one thing: it writes its record, in one call to the
-operating system, into a file of its process. That costs the same in every tool and outlives a kill -9.
 """
 
 import asyncio
 import json
-import os
-import struct
 import sys
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 IN_FLIGHT = 64
-
-# How often the job ran in this process, when it was planned for, when it started.
-RECORD = struct.Struct("<3d")
-# Jobs that run have smaller numbers than this; those that are to wait for ever may have greater ones.
-MOST_JOBS = 1 << 17
 
 
 class Job(NamedTuple):
@@ -46,6 +35,8 @@ class Request:
     def __init__(self, asked: dict[str, Any]) -> None:
         self.store: str = asked["store"]
         self.settings: dict[str, Any] = asked.get("settings", {})
+        # A worker's name: another has it only if it takes its place.
+        self.name: str = asked.get("name", "")
         self.mode: str = asked.get("mode", "bulk")
         self.count: int = asked.get("count", 0)
         # Creating ends with the last job, or after this long.
@@ -55,34 +46,13 @@ class Request:
         self._lead_ms: int = asked.get("lead_ms", 0)
         self._step_us: int = asked.get("step_us", 0)
 
-    def jobs(self) -> Iterator[Job]:
-        first_us = (time.time_ns() // 1_000_000 + self._lead_ms) * 1000
+    def first_us(self) -> int:
+        """When the first job is due, if creating begins now."""
+        return (time.time_ns() // 1_000_000 + self._lead_ms) * 1000
+
+    def jobs(self, first_us: int) -> Iterator[Job]:
         for n in range(self.count):
             yield Job(self._first_number + n, first_us + n * self._step_us)
-
-
-class Records:
-    """A file with a record for every job that this process has run."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = os.open(folder / f"records-{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o644)
-        self._runs = bytearray(MOST_JOBS)
-
-    def ran(self, number: int, planned_us: float) -> None:
-        started_us = time.time_ns() // 1000
-        runs = self._runs[number] = self._runs[number] + 1
-        os.pwrite(self._file, RECORD.pack(runs, planned_us, started_us), number * RECORD.size)
-
-
-_records: Records | None = None
-
-
-def ran(number: int, planned_us: float) -> None:
-    """The whole job."""
-    global _records  # noqa: PLW0603 - tools find a job by its name, and hand it nothing but its arguments
-    if _records is None:
-        _records = Records(Path(os.environ["BENCHMARK_RECORDS"]))
-    _records.ran(number, planned_us)
 
 
 def ready() -> None:
@@ -93,7 +63,8 @@ class _Stopwatch:
     """Jobs of a request, for as long as there is time; the creators share it."""
 
     def __init__(self, request: Request) -> None:
-        self._jobs = request.jobs()
+        self._first_us = request.first_us()
+        self._jobs = request.jobs(self._first_us)
         self._taking = threading.Lock()
         self._started = time.perf_counter()
         self._ends = self._started + request.seconds
@@ -108,7 +79,8 @@ class _Stopwatch:
             return jobs
 
     def answer(self) -> dict[str, float]:
-        return {"created": self.taken, "seconds": time.perf_counter() - self._started}
+        seconds = time.perf_counter() - self._started
+        return {"created": self.taken, "seconds": seconds, "first_us": self._first_us}
 
 
 class Driver(ABC):

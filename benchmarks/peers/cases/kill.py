@@ -1,0 +1,60 @@
+"""Kill a worker in the midst of a backlog, and start it again at once, as its supervisor would.
+
+Two workers share the work, where a tool allows that, and a job takes a twentieth of a second. What was begun when the
+worker died is either taken up again, soon or late, or lost; what had been executed and not written down yet is executed
+again.
+"""
+
+from benchmarks.installation import wait_until
+from benchmarks.peers import records
+from benchmarks.peers.cases.waiting import FIRST_S, fill_with_due, wait_up_to
+from benchmarks.peers.places import Places
+from benchmarks.peers.setup import Setup, now_us
+from benchmarks.peers.sizes import Sizes
+from benchmarks.peers.tool import Settings, Tool
+
+_JOB_S = 0.05
+# The whole backlog takes less than this.
+_BACKLOG_S = 20.0
+
+
+def kill(places: Places, tool: Tool, settings: Settings, sizes: Sizes) -> dict[str, float]:
+    count = min(sizes.kill_jobs, tool.kill_jobs)
+    with places.empty(tool) as setup:
+        setup.rest_s = _JOB_S
+        setup.ask("install", settings)
+        fill_with_due(setup, count)
+        killed_us = _kill_in_the_midst(setup, settings, count)
+        wait_up_to(lambda: setup.unfinished() == 0, _BACKLOG_S + tool.recovery_wait_s, every_s=0.5)
+        # What is removed from the store before it is executed may still be executed.
+        wait_up_to(lambda: len(records.runs(setup.records)) >= count, 3.0, every_s=0.5)
+        figures = _fate(setup, count, killed_us)
+        setup.check(settings)
+    if tool.is_ours and "done_s" not in figures:
+        raise RuntimeError(f"after a kill, {figures['lost']} jobs are lost and {figures['held']} not done")
+    return figures
+
+
+def _kill_in_the_midst(setup: Setup, settings: Settings, count: int) -> int:
+    """Returns when that was."""
+    victim = setup.work(settings)
+    if "drain by two" not in setup.tool.cannot:
+        setup.work(settings)
+    wait_until(lambda: setup.executed() >= count // 4 and victim.has_run_any(setup.records), FIRST_S)
+    killed_us = now_us()
+    victim.kill()
+    setup.work(settings, victim.name)
+    return killed_us
+
+
+def _fate(setup: Setup, count: int, killed_us: int) -> dict[str, float]:
+    runs, unfinished = records.runs(setup.records), setup.unfinished()
+    figures: dict[str, float] = {
+        "jobs": count,
+        "lost": max(0, count - len(runs) - unfinished),
+        "held": unfinished,
+        "twice": sum(run.times > 1 for run in runs.values()),
+    }
+    if len(runs) == count:
+        figures["done_s"] = (max(run.started_us for run in runs.values()) - killed_us) / 1e6
+    return figures
