@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install test test-postgres lint format proto lock bench chaos clean
+.PHONY: help up install test test-postgres test-ydb lint format proto lock bench bench-peers chaos clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,10 @@ test: install ## Run every test
 
 test-postgres: install ## Run the tests of the PostgreSQL store, in full, on a server: PG=postgresql://...
 	CLEPSYDRA_TEST_POSTGRES=$(PG) FLEET_ACTIONS=50000 $(BIN)/python -m pytest tests/postgres tests/conformance -k postgres
+
+test-ydb: install ## Run the conformance suite on a YDB server: YDB=grpc://localhost:2136/local
+	@test -n "$(YDB)" || { echo "name the server: make test-ydb YDB=grpc://localhost:2136/local"; exit 2; }
+	CLEPSYDRA_TEST_YDB=$(YDB) $(BIN)/python -m pytest -n 0 tests/conformance tests/ydb/test_statements.py
 
 lint: install ## Formatting, lint rules, import contract, types
 	$(BIN)/ruff format --check .
@@ -51,6 +55,9 @@ lock: ## Choose the newest allowed versions of all dependencies anew
 
 bench: install ## Measure this machine: creates, drain, lateness, memory, idle CPU
 	$(BIN)/python -m benchmarks
+
+bench-peers: install ## The same work on other tools, beside ours: about an hour (ARGS=--quick: some minutes)
+	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 chaos: install ## Real processes, killed, paused, cut off and starved for about an hour
 	CHAOS=long $(BIN)/python -m pytest tests/chaos

@@ -104,7 +104,7 @@ class SqliteBackend:
 
 
 class PostgresBackend:
-    """A schema of its own on a real server, and for each handle the connections that a process of its own would have."""
+    """A schema of its own on a real server, and for each handle the connections that another process would have."""
 
     hints_reach_other_handles = True
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.end_to_end.conftest import Command, Start
+from tests.end_to_end.conftest import Command, Start, StartUp
 from tests.end_to_end.processes import PATIENCE_S, SCRIPT, environment
 
 _TALKATIVE = """
@@ -63,3 +63,23 @@ def test_lines_for_people_on_a_terminal(command: Command, tmp_path: Path) -> Non
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(PATIENCE_S) == 0
     os.close(ours)
+
+
+_FAILING = """
+from clepsydra.worker import handler
+
+
+@handler("h")
+def h(payload: str) -> None:
+    raise ValueError("no good")
+"""
+
+
+def test_a_traceback_shows_no_values(start_up: StartUp, command: Command, tmp_path: Path) -> None:
+    """What is in a payload is nobody's business but the handler's."""
+    (tmp_path / "failing.py").write_text(_FAILING)
+    up = start_up("--handlers", "failing")
+    command("add", "a", "--handler", "h", "--payload", "hush-hush", "--max-attempts", "1", "--server", up.address)
+    said = up.wait_for_event("handler failed")
+    assert said["exception"][0]["exc_value"] == "no good"
+    assert "hush-hush" not in json.dumps(said)

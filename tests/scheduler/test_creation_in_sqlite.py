@@ -1,5 +1,6 @@
 """An application creates an action inside its own transaction on the same file: both are committed, or neither is."""
 
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from clepsydra.store.errors import Unusable
 from clepsydra.store.port import Action, Audit
 from clepsydra.store.sqlite import SqliteStore
 from clepsydra.v1.action_pb2 import ScheduledAction
+
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "transactional-creation.md"
 
 Connect = Callable[[str], Any]
 LIBRARIES: dict[str, Connect] = {"sqlite3": sqlite3.connect, "apsw": apsw.Connection}
@@ -35,6 +38,10 @@ def path(tmp_path: Path) -> str:
         connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
     connection.close()
     return path
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def reminder(action_id: str = "remind-1") -> ScheduledAction:
@@ -127,3 +134,13 @@ def test_what_is_wrong_is_refused_before_anything_is_written(path: str, connect:
         create_in_sqlite(stranger, reminder())
     stranger.execute("ROLLBACK")
     stranger.close()
+
+
+async def test_the_example_of_the_documentation(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(path).parent)
+    [example] = [block for block in python_blocks(DOCUMENTATION) if "create_in_sqlite" in block]
+    names: dict[str, Any] = {"order_id": 1, "reminder": reminder()}
+    exec(example, names)
+    names["connection"].close()
+    [action], audit = await stored(path)
+    assert (action.action_id, orders(path), audit) == ("remind-1", 1, Audit(1, 1, 0, 0, 0, []))

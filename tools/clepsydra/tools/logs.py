@@ -19,6 +19,9 @@ _SHARED: list[Processor] = [
     structlog.processors.StackInfoRenderer(),
 ]
 
+# Without the values of local variables: they are users' payloads, headers and passwords.
+_TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+
 
 def configure_logs(settings: LogSettings, stream: TextIO | None = None) -> FilteringBoundLogger:
     """Set up logging for this process, once, and return its logger."""
@@ -39,7 +42,7 @@ def configure_logs(settings: LogSettings, stream: TextIO | None = None) -> Filte
 def _rendered(settings: LogSettings, on_terminal: bool) -> list[Processor]:
     if settings.format == "text" or (settings.format == "auto" and on_terminal):
         return [structlog.dev.ConsoleRenderer(colors=on_terminal)]
-    return [structlog.processors.dict_tracebacks, _in_order, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    return [_TRACEBACKS, _in_order, structlog.processors.JSONRenderer(ensure_ascii=False)]
 
 
 def _in_order(_logger: Any, _method: str, event: EventDict) -> EventDict:

@@ -1,0 +1,138 @@
+"""From the records of jobs to the figures that are published: what the benchmarks beside our peers compute."""
+
+import os
+import struct
+from pathlib import Path
+from xml.etree import ElementTree
+
+from benchmarks.peers import records
+from benchmarks.peers.adapters import TOOLS
+from benchmarks.peers.cases import CASES
+from benchmarks.peers.plan import settings_of, steps, variants
+from benchmarks.peers.plot import plot
+from benchmarks.peers.ratios import ratio
+from benchmarks.peers.report import report
+from benchmarks.peers.results import Measurement, Results
+from benchmarks.peers.sizes import QUICK
+from benchmarks.peers.targets import targets
+from benchmarks.peers.tool import Language
+
+OURS, PEER, OTHER = "clepsydra-sqlite", "graphile-worker", "pg-boss"
+
+
+def results(*measurements: Measurement) -> Results:
+    about = {
+        "taken_at": "2026-01-02T03:04",
+        "took_s": 60.0,
+        "machine": {
+            "cores": 2,
+            "processor": "a processor",
+            "system": "a system",
+            "file_system": "a file system",
+            "sync_ms": 0.5,
+            "load_at_start": 0.1,
+        },
+        "versions": {},
+        "sizes": QUICK._asdict(),
+        "tools": {name: TOOLS[name].described() for name in (OURS, PEER, OTHER)},
+    }
+    return Results(about, measurements)
+
+
+def drained(number: int, tool: str, per_s: float) -> Measurement:
+    variant = "default" if tool == OURS else "best"
+    return Measurement(number, "drain by one", variant, tool, {"executed_per_s": per_s, "peak_mb": 50.0}, 1.0)
+
+
+def write_record(folder: Path, process: int, number: int, runs: int, planned_us: float, started_us: float) -> None:
+    file = os.open(folder / f"records-{process}", os.O_CREAT | os.O_WRONLY)
+    os.pwrite(file, struct.pack("<3d", runs, planned_us, started_us), number * 24)
+    os.close(file)
+
+
+def test_a_job_that_two_processes_ran_has_run_twice_and_counts_from_its_first_start(tmp_path: Path) -> None:
+    write_record(tmp_path, 1, 0, 1, 1000.0, 1500.0)
+    write_record(tmp_path, 1, 3, 1, 2000.0, 2700.0)
+    write_record(tmp_path, 2, 3, 1, 2000.0, 2600.0)
+
+    assert records.runs(tmp_path) == {0: (1, 1000.0, 1500.0), 3: (2, 2000.0, 2600.0)}
+    assert records.executed(tmp_path) == 3
+    assert sorted(records.first_starts_us(tmp_path)) == [1500.0, 2600.0]
+
+
+def test_a_record_that_is_being_written_is_not_read(tmp_path: Path) -> None:
+    write_record(tmp_path, 1, 0, 1, 1000.0, 1500.0)
+    with (tmp_path / "records-1").open("ab") as file:
+        file.write(b"\x01" * 10)
+
+    assert records.executed(tmp_path) == 1
+
+
+def test_a_ratio_is_taken_within_each_round_to_the_peer_that_was_best_in_it() -> None:
+    found = ratio(
+        results(
+            *(drained(1, OURS, 100.0), drained(1, PEER, 200.0), drained(1, OTHER, 50.0)),
+            *(drained(2, OURS, 300.0), drained(2, PEER, 100.0), drained(2, OTHER, 150.0)),
+            *(drained(3, OURS, 100.0), drained(3, PEER, 100.0), drained(3, OTHER, 100.0)),
+        ),
+        "drain by one",
+        OURS,
+        "executed_per_s",
+    )
+
+    assert found is not None
+    assert found.spread == (1.0, 0.5, 2.0, 3)
+    assert (found.peer, found.peers_figure) == (PEER, 100.0)
+
+
+def test_there_is_no_ratio_to_peers_that_were_not_measured() -> None:
+    assert ratio(results(drained(1, OURS, 100.0)), "drain by one", OURS, "executed_per_s") is None
+
+
+def test_a_failed_run_of_ours_misses_a_target() -> None:
+    failed = Measurement(1, "kill", "default", OURS, {}, 1.0, "RuntimeError: after a kill, 1 jobs are lost")
+
+    missed = [target.what for target in targets(results(drained(1, OURS, 1.0), failed)) if not target.is_reached]
+
+    assert missed == ["runs of ours with a clean audit and nothing lost"]
+
+
+def test_the_page_names_what_failed_and_what_a_tool_cannot_do() -> None:
+    page = report(results(drained(1, OURS, 1.0), Measurement(1, "kill", "best", PEER, {}, 1.0, "it broke")), "plot.svg")
+
+    assert "round 1, kill, graphile-worker (best): it broke" in page
+    assert "![The same figures as bars](plot.svg)" in page
+
+
+def test_the_plot_is_well_formed_and_shows_every_tool() -> None:
+    drawn = plot(results(drained(1, OURS, 100.0), drained(1, PEER, 200.0)))
+
+    texts = [element.text for element in ElementTree.fromstring(drawn).iter() if element.tag.endswith("text")]
+    assert {OURS, PEER, "100", "200"} <= set(texts)
+
+
+def test_figures_are_the_same_after_a_file(tmp_path: Path) -> None:
+    written = results(drained(1, OURS, 100.0), Measurement(1, "kill", "best", PEER, {}, 1.0, "it broke"))
+    written.write(tmp_path / "figures.json")
+
+    read = Results.read(tmp_path / "figures.json")
+
+    assert (read.about, read.measurements) == (written.about, written.measurements)
+
+
+def test_ours_are_measured_in_every_round_of_every_case_but_the_kill_and_peers_at_their_best() -> None:
+    tools = list(TOOLS.values())
+    planned = [(step.round, step.case, step.variant, step.tool.name) for step in steps(tools, list(CASES), 3)]
+
+    for case in CASES:
+        rounds = [1] if case == "kill" else [1, 2, 3]
+        assert [number for number, name, _, tool in planned if (name, tool) == (case, OURS)] == rounds
+        best = [number for number, name, variant, tool in planned if (name, variant, tool) == (case, "best", PEER)]
+        assert best == rounds
+
+
+def test_ours_are_measured_as_they_come_unless_they_are_tuned() -> None:
+    for tool in (tool for tool in TOOLS.values() if tool.language is Language.OURS):
+        for case in CASES:
+            for variant in variants(tool, case):
+                assert case == "creates" or variant == "best" or settings_of(tool, case, variant) == {}
