@@ -5,7 +5,6 @@ from typing import NamedTuple
 from clepsydra.core.events import Turn
 from clepsydra.core.transitions import KEPT, LIVE
 from clepsydra.store.port import Action, AdvanceOutcome, PutOutcome, PutResult
-from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 from clepsydra.worker.turns import Taken
 from tests.interleaving.state import Books, Tables, Write
@@ -22,7 +21,10 @@ class Broken(Exception):
 
 
 class Returned(Exception):
-    """A creation was repeated after its record had gone: from here on nothing is promised, and nothing explored."""
+    """The creation of an action that was never changed was repeated after its record had gone.
+
+    Retention 0 gives up the memory that would tell, so such a life begins again; nothing is explored beyond that.
+    """
 
 
 class Seen(NamedTuple):
@@ -50,20 +52,15 @@ def after_put(books: Books, write: Write, seen: Seen, result: PutResult) -> Book
     before, guid = seen.action, put.action.guid
     if before is not None and before.guid == guid:
         return books
+    last = dict(books.last)
     if guid in books.guids:
-        if before is None and not _was_deleted(books, put.action.action_id):
+        if before is None and last[put.action.action_id] == guid:
             raise Returned
         raise Broken("a guid is never current twice", f"{put.action.action_id} became {guid} again")
+    last[put.action.action_id] = guid
     # Whatever was in flight is superseded.
     still_open = tuple(entry for entry in books.open if before is None or entry[0] != before.guid)
-    deleted = books.deleted
-    if Status.FromString(put.action.status).state == action_pb2.DELETED:
-        deleted |= {put.action.action_id}
-    return books._replace(guids=books.guids | {guid}, open=still_open, deleted=deleted)
-
-
-def _was_deleted(books: Books, action_id: str) -> bool:
-    return action_id in books.deleted
+    return books._replace(guids=books.guids | {guid}, open=still_open, last=tuple(sorted(last.items())))
 
 
 def after_turn(books: Books, taken: Taken, seen: Seen, outcome: AdvanceOutcome) -> Books:

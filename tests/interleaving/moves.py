@@ -201,11 +201,16 @@ class Moves:
         if kind != "label" and guid not in books.guids:
             raise Broken("what is acknowledged is committed", f"call {number} ({kind})")
         if kind in ("delete", "pause"):
-            # Every life that was current before, and the one that this call made.
-            earlier = range(number + 1)
-            lives = [guid] if self._shape.overlapping else [self._world.guid(life) for life in earlier]
-            return books._replace(stopped=books.stopped | frozenset(lives))
+            return books._replace(stopped=books.stopped | frozenset(self._lives_until(number)))
         return books
+
+    def _lives_until(self, number: int) -> list[str]:
+        """The life that a call made, and every life of its action that was current before."""
+        calls = self._shape.calls
+        first = number if self._shape.overlapping else 0
+        return [
+            self._world.guid(earlier) for earlier in range(first, number + 1) if calls[earlier][1] == calls[number][1]
+        ]
 
     # What becomes of a call on its way.
 

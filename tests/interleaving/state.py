@@ -86,9 +86,10 @@ class Books(NamedTuple):
     open: tuple[tuple[str, str], ...] = ()
     begun: frozenset[str] = frozenset()
     started: frozenset[str] = frozenset()
-    # Lives in which nothing may begin any more, and actions that were ever deleted.
+    # Lives in which nothing may begin any more.
     stopped: frozenset[str] = frozenset()
-    deleted: frozenset[str] = frozenset()
+    # The last life of each action.
+    last: tuple[tuple[str, str], ...] = ()
 
 
 class Budget(NamedTuple):

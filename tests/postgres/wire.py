@@ -91,9 +91,11 @@ class Wire:
             self._serving.discard(task)
 
     async def end(self) -> None:
-        self.cut()
-        while self._serving:
-            await asyncio.wait(self._serving)
+        """End every connection; one that TLS was refused on would never end by itself."""
+        serving = list(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -155,7 +157,7 @@ class _Link:
         self.close()
         for end in (self._client, self._server):
             if end is not None:
-                # How it ended is of no interest any more; an end that TLS was refused on never says that it did.
+                # How it ended is of no interest any more.
                 with contextlib.suppress(OSError, TimeoutError):
                     async with asyncio.timeout(0.5):
                         await end[1].wait_closed()

@@ -42,7 +42,11 @@ class AttemptRules:
             self._violated("within an attempt times only rise", f"{life.action_id} {advance}")
 
     def written(self, process: str, life: Life, advance: Advance, spec: Spec, old: Status, new: Status) -> None:
-        """The status was written: an outcome, or an occurrence that expired."""
+        """The status was written: an outcome, an occurrence that expired, or a tombstone in place of a record."""
+        if old.state in KEPT and new.state == action_pb2.DELETED and old.counters == new.counters:
+            self._weather.mark("a tombstone was left in place of a record")
+            self._not_before(advance.row.scheduled_at_us, f"{life.action_id} became a tombstone")
+            return
         counts, counted = old.counters, new.counters
         deltas = {
             End.SUCCEEDED: counted.succeeded_attempts - counts.succeeded_attempts,

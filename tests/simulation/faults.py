@@ -119,6 +119,7 @@ SIGHTS: tuple[str, ...] = (
     "an occurrence expired",
     "an action was purged",
     "an action was removed at its end",
+    "a tombstone was left in place of a record",
     "an action ended as failed",
     "a begin found its row gone",
     "a finish found its row gone",

@@ -33,8 +33,6 @@ class Oracle:
         self._verdict = verdict
         self._rules = rules
         self.books: Books = rules.books
-        # Guids that became current again while old rows of them were there.
-        self._returned: set[str] = set()
 
     def violated(self, promise: str, what: str) -> None:
         self._verdict.violated(promise, what)
@@ -74,7 +72,6 @@ class Oracle:
         number = len(standing.lives) + 1
         deleted = status.state == action_pb2.DELETED
         life = Life(action.action_id, action.guid, number, status.counters, deleted)
-        life.is_damaged = action.guid in self._returned
         standing.lives.append(life)
         standing.visible.append(None if deleted else action.guid)
         self.books.lives[action.guid] = life
@@ -83,16 +80,13 @@ class Oracle:
     def _saw_again(self, action: Action, before: Action | None) -> None:
         """A creation that is carried out a second time, because nothing was left that could have told.
 
-        That is a promise only for as long as the action or its record is kept, and a deleted one always is for long
-        enough. If rows of the first time are still there, they are live again: nothing is promised for such an action.
+        Only an action that was never changed may vanish before the call that made it has become too old to be retried.
         """
         last = self.books.standing(action.action_id).lives[-1]
-        if before is not None or last.is_deleted:
+        if before is not None or last.guid != action.guid or last.is_deleted:
             self.violated("a guid is never current twice", f"{action.action_id} became {action.guid} again")
         self._weather.mark("a creation was repeated after its record had gone")
         self.books.forget(action.guid)
-        if sum(key[4] == action.guid for key in self._memory.rows) > 1:
-            self._returned.add(action.guid)
 
     def _saw_request(self, put: Put, before: Action | None, life: Life | None) -> None:
         """A request takes effect once, and not at all if its caller was told so."""
@@ -152,6 +146,9 @@ class Oracle:
         else:
             new = Status.FromString(advance.status)
             self._check_version(advance, before, new)
+            if new.state == action_pb2.DELETED:
+                life.is_deleted = True
+                self.books.standing(life.action_id).visible.append(None)
             self._rules.written(process, life, advance, spec, old, new)
 
     def _check_version(self, advance: Advance, before: Action, new: Status) -> None:

@@ -17,9 +17,10 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import END_OF_TIME_US
+from clepsydra.core.limits import DELETED_RETENTION_MIN_US
+from clepsydra.core.moments import END_OF_TIME_US, set_us
 from clepsydra.store.port import Action, Audit, Mark, Put, PutOutcome, Row, Store, Violation
-from clepsydra.v1.action_pb2 import Meta
+from clepsydra.v1.action_pb2 import Meta, Status
 
 _SLICE = 100
 # So many broken actions are named by one audit; when they are repaired, the next audit names the next ones.
@@ -61,7 +62,7 @@ async def _give_new_lives(store: Store, ids: Ids, violations: Sequence[Violation
     found = await store.get([violation.action_id for violation in violations])
     now_us = await store.now()
     puts = [
-        Put(action, _with_guid(action, ids.guid()), ids.shard(store.shards), now_us)
+        Put(action, _new_life(action, ids.guid(), now_us), ids.shard(store.shards), now_us)
         for action, violation in zip(found, violations, strict=True)
         if action is not None and action.guid == violation.guid
     ]
@@ -70,15 +71,17 @@ async def _give_new_lives(store: Store, ids: Ids, violations: Sequence[Violation
     return Repaired(actions=done, changed=len(violations) - done)
 
 
-def _with_guid(action: Action, guid: str) -> Action:
-    """The action in a new life that goes on where the old one was."""
+def _new_life(action: Action, guid: str, now_us: int) -> Action:
+    """The action in a life that goes on where the old one was."""
     try:
-        meta = Meta.FromString(action.meta)
+        meta, status = Meta.FromString(action.meta), Status.FromString(action.status)
     except DecodeError:
         # What cannot be read stays as it is: its columns are enough to give it a row, and to delete it.
         return action._replace(guid=guid)
     meta.guid = guid
-    return action._replace(guid=guid, meta=meta.SerializeToString())
+    # As with every life that replaces another: the call that made the old one may still be retried.
+    set_us(status.removable_time, now_us + DELETED_RETENTION_MIN_US)
+    return action._replace(guid=guid, meta=meta.SerializeToString(), status=status.SerializeToString())
 
 
 async def _drop_stale(store: Store, ids: Ids, slice_size: int) -> AsyncIterator[Repaired]:
