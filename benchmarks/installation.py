@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import psutil
 
-from benchmarks import handlers
+from benchmarks.notes import executed
 
 
 class Installation:
@@ -66,7 +66,7 @@ class Installation:
             process.wait(timeout=60)
 
     def executed(self) -> int:
-        return handlers.executed(self.folder)
+        return executed(self.folder)
 
     def audit_is_clean(self) -> bool:
         """Raises if the audit finds a violation: its exit status says so."""

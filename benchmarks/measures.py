@@ -11,9 +11,9 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import handlers
 from benchmarks.creates import batched_per_s, create_in_batches, empty_per_s, single_per_s
 from benchmarks.installation import Installation, cpu_s, free_port, memory_mib, wait_for_server, wait_until
+from benchmarks.notes import lateness_us
 from clepsydra.core.moments import HOUR_US, SECOND_US
 
 Figures = dict[str, float]
@@ -79,8 +79,8 @@ def lateness(per_s: int, seconds: int, stored: int) -> Figures:
         first_us = time.time_ns() // 1000 + 5 * SECOND_US
         starts_us = [first_us + n * SECOND_US // per_s for n in range(count)]
         uvloop.run(create_in_batches(address, starts_us, "note"))
-        wait_until(lambda: len(handlers.lateness_us(installation.folder)) >= count, seconds + 60)
-        late_us = sorted(handlers.lateness_us(installation.folder))
+        wait_until(lambda: len(lateness_us(installation.folder)) >= count, seconds + 60)
+        late_us = sorted(lateness_us(installation.folder))
         if late_us[0] < 0:
             raise AssertionError(f"an attempt started {-late_us[0]} µs early")
         name = f"ms late, {per_s}/s, {stored:,} in store"
