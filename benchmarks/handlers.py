@@ -20,6 +20,12 @@ async def noop() -> None:
         _executed.raise_by(1)
 
 
+@handler("noop-batch", batch=1000)
+async def noops(payloads: list[bytes]) -> None:
+    if _executed is not None:
+        _executed.raise_by(len(payloads))
+
+
 @handler("note")
 async def note(context: Context) -> None:
     if _starts is not None:

@@ -4,6 +4,7 @@ A second signal ends it at once: nothing is lost by that, because nothing is eve
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -15,6 +16,9 @@ from structlog.typing import FilteringBoundLogger
 
 from clepsydra.store.errors import StoreError
 from clepsydra.tools.exits import Failure
+
+_SWITCH_INTERVAL_S = 0.0002
+_GC_THRESHOLDS = (50_000, 20, 100)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -33,7 +37,21 @@ def run_process(serve: Callable[[asyncio.Event], Awaitable[None]], log: Filterin
             log.exception("the process ends by a defect of Clepsydra")
             raise
 
+    _suit_the_interpreter()
     uvloop.run(process())
+
+
+def _suit_the_interpreter() -> None:
+    """Set Python up for a server whose store works on threads of its own.
+
+    A thread that comes back from the database waits for the interpreter for up to a switch interval, several times in
+    each transaction: by default that is 5 ms. And a server makes many objects that live for some milliseconds: what
+    was loaded at the start need not be looked through again and again to find that none of them is in a cycle.
+    """
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 async def run_parts(stop: asyncio.Event, *parts: Awaitable[None]) -> None:

@@ -15,6 +15,7 @@ class Attempt:
     """The status is the one under which the attempt began; it does not change until the attempt has ended."""
 
     __slots__ = (
+        "companions",
         "context",
         "extension",
         "lease_ends_us",
@@ -24,7 +25,6 @@ class Attempt:
         "started_us",
         "status",
         "task",
-        "timer",
         "why_cancelled",
     )
 
@@ -48,7 +48,8 @@ class Attempt:
         # When it must have ended or been extended.
         self.lease_ends_us = lease_ends_us
         self.task: asyncio.Task[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
+        # The attempts that are executed by one call of a handler with this one, itself included, unless cut short.
+        self.companions: dict[Attempt, None] | None = None
         # While a lease is being extended, the attempt must not be finished: the row is on its way.
         self.extension: asyncio.Future[None] | None = None
         self.why_cancelled: Result | None = None
@@ -57,10 +58,10 @@ class Attempt:
     def deadline_us(self) -> int:
         return self.context.deadline_us
 
-    def cancel(self, why: Result) -> None:
-        if self.why_cancelled is None and self.task is not None:
-            self.why_cancelled = why
-            self.task.cancel()
+    @property
+    def ends_us(self) -> int:
+        """When it is cut short, unless its lease is extended."""
+        return min(self.context.deadline_us, self.lease_ends_us)
 
     def record(self, result: Result, ended_us: int) -> action_pb2.Attempt:
         """What the status will say of it."""

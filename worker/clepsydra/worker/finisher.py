@@ -51,7 +51,7 @@ class Finisher:
         self._is_idle.set()
         # Called with the number of attempts whose outcomes are written, or given up.
         self.when_written: Callable[[int], None] = lambda places: None
-        # Called with the shard and the time to which an outcome has moved a row.
+        # Called with a shard and the earliest time to which outcomes have moved rows of it.
         self.when_moved: Callable[[int, int], None] = lambda shard_id, at_us: None
 
     async def run(self) -> None:
@@ -92,10 +92,14 @@ class Finisher:
             self._log.error("outcomes could not be written", attempts=len(batch), error=str(error))
             self._tally.interrupted += len(batch)
             return
+        earliest: dict[int, int] = {}
         for ending, outcome in zip(batch, outcomes, strict=True):
             self._count(ending, outcome)
-            if outcome is AdvanceOutcome.DONE and ending.advance.to_us is not None:
-                self.when_moved(ending.advance.row.shard_id, ending.advance.to_us)
+            row, to_us = ending.advance.row, ending.advance.to_us
+            if outcome is AdvanceOutcome.DONE and to_us is not None:
+                earliest[row.shard_id] = min(to_us, earliest.get(row.shard_id, to_us))
+        for shard_id, at_us in earliest.items():
+            self.when_moved(shard_id, at_us)
 
     def _count(self, ending: Ending, outcome: AdvanceOutcome) -> None:
         tally, result = self._tally, ending.result

@@ -8,6 +8,12 @@
 
 A handler that returns has succeeded, whatever it returns. A handler that raises has failed and is tried again as its
 action's retry policy says, unless it raises `RetryAfter` or `DoNotRetry`.
+
+With `batch` a handler is called with a list of payloads, and says for each how it went:
+
+    @handler("add-to-index", batch=500)
+    async def add_to_index(documents: list[Document]) -> list[Exception | None]:
+        ...
 """
 
 import math
@@ -18,7 +24,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from clepsydra.core.limits import HANDLER_NAME_LENGTH, HANDLER_NAME_PATTERN, RETRY_DELAY_MAX_US
 from clepsydra.core.moments import SECOND_US
-from clepsydra.worker.signatures import Call, WrongSignature, call_of, is_async
+from clepsydra.worker.payloads import Decode
+from clepsydra.worker.signatures import Call, CallMany, WrongSignature, call_many_of, call_of, is_async
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -58,6 +65,17 @@ class Handler(NamedTuple):
     place: str
 
 
+class BatchHandler(NamedTuple):
+    """A registered function that takes up to `batch` payloads at once."""
+
+    name: str
+    call: CallMany
+    decode: Decode
+    batch: int
+    is_async: bool
+    place: str
+
+
 class Registry:
     """The handlers of a worker by name. Most programs need only the one that `handler` registers into.
 
@@ -69,25 +87,29 @@ class Registry:
     """
 
     def __init__(self) -> None:
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, Handler | BatchHandler] = {}
 
-    def handler(self, name: str) -> Callable[[_Function], _Function]:
-        """Register the decorated function under this name, which actions refer to. The function stays as it is."""
+    def handler(self, name: str, *, batch: int | None = None) -> Callable[[_Function], _Function]:
+        """Register the decorated function under this name, which actions refer to. The function stays as it is.
+
+        With `batch` it takes lists: the payloads of up to so many actions that are due together.
+        """
         _check_name(name)
+        _check_batch(batch)
 
         def register(function: _Function) -> _Function:
-            self._add(name, function)
+            self._add(name, function, batch)
             return function
 
         return register
 
-    def get(self, name: str) -> Handler | None:
+    def get(self, name: str) -> Handler | BatchHandler | None:
         return self._handlers.get(name)
 
     def names(self) -> list[str]:
         return sorted(self._handlers)
 
-    def _add(self, name: str, function: Callable[..., Any]) -> None:
+    def _add(self, name: str, function: Callable[..., Any], batch: int | None) -> None:
         place = _place(function)
         registered = self._handlers.get(name)
         if registered is not None:
@@ -96,10 +118,13 @@ class Registry:
                 "worker, rename one"
             )
         try:
-            call = call_of(function)
+            if batch is None:
+                self._handlers[name] = Handler(name, call_of(function), is_async(function), place)
+            else:
+                call, decode = call_many_of(function)
+                self._handlers[name] = BatchHandler(name, call, decode, batch, is_async(function), place)
         except WrongSignature as error:
             raise InvalidHandler(f'handler "{name}" ({place}) is refused: {error}') from error
-        self._handlers[name] = Handler(name, call, is_async(function), place)
 
 
 # What `handler` registers into, and what a worker executes from.
@@ -116,6 +141,13 @@ def _check_name(name: str) -> None:
     if not re.fullmatch(HANDLER_NAME_PATTERN, name):
         # No action could name it: the scheduler would refuse that.
         raise InvalidHandler(f"a handler's name has letters, digits, '_', '.', ':', '/' and '-', unlike {name!r}")
+
+
+def _check_batch(batch: int | None) -> None:
+    if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
+        raise InvalidHandler(
+            f"`batch` says how many payloads a handler takes at most: a number from 1 on, not {batch!r}"
+        )
 
 
 def _place(function: Callable[..., Any]) -> str:

@@ -70,7 +70,7 @@ class Leases:
             if outcome is AdvanceOutcome.DONE:
                 self._move(attempt, advance)
             else:
-                attempt.cancel(SUPERSEDED)
+                self._pool.cancel(attempt, SUPERSEDED)
 
     def _extended_to(self, attempt: Attempt, now_us: int) -> int:
         ends_us = min(attempt.deadline_us, now_us + self._lease_us)
@@ -81,4 +81,3 @@ class Leases:
         row = attempt.row
         attempt.row = Row(row.queue, row.shard_id, advance.to_us, row.action_id, row.guid, advance.to_us)
         attempt.lease_ends_us = advance.to_us - self._grace_us
-        self._pool.extended(attempt, self._clock.now_us())

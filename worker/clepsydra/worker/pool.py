@@ -4,6 +4,7 @@ So neither running attempts nor outcomes that wait for a slow store can grow wit
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Iterator
 
 from structlog.typing import FilteringBoundLogger
@@ -12,6 +13,7 @@ from clepsydra.core.clock import Clock, seconds
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.finisher import Finisher
+from clepsydra.worker.handling import BatchHandler
 from clepsydra.worker.result import Result
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
@@ -34,6 +36,8 @@ class Pool:
         # In the order in which they started: a set would have another order in every process.
         self._running: dict[Attempt, None] = {}
         self._changed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_us = 0
         finisher.when_written = self.give_back
 
     @property
@@ -52,33 +56,51 @@ class Pool:
         self._room += places
         self._changed.set()
 
-    async def wait_for_room(self) -> None:
-        while self._room <= 0:
-            self._changed.clear()
-            await self._changed.wait()
+    async def wait_for_room(self, within_s: float | None = None) -> None:
+        """Return when there is room, or when the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._room <= 0:
+                    self._changed.clear()
+                    await self._changed.wait()
 
     def start(self, attempts: Iterable[Attempt]) -> None:
         """Execute attempts whose begin was written. Their places were taken before."""
-        loop = asyncio.get_running_loop()
+        loop, now_us = asyncio.get_running_loop(), self._clock.now_us()
+        together: dict[BatchHandler, list[Attempt]] = {}
         for attempt in attempts:
-            now_us = self._clock.now_us()
             attempt.started_us = now_us
             self._tally.begun += 1
             if now_us >= attempt.deadline_us:
                 self._finisher.ended(attempt, NOT_STARTED)
                 continue
             self._running[attempt] = None
-            attempt.task = loop.create_task(self._execute(attempt))
-            self._watch(attempt, now_us)
+            self._watch(attempt.ends_us, now_us)
+            handler = self._targets.batch_handler(attempt.spec)
+            if handler is None:
+                attempt.task = loop.create_task(self._execute(attempt))
+            else:
+                together.setdefault(handler, []).append(attempt)
+        for handler, taken in together.items():
+            for first in range(0, len(taken), handler.batch):
+                self._start_together(handler, taken[first : first + handler.batch])
 
     def running(self) -> Iterator[Attempt]:
         return iter(tuple(self._running))
 
-    def extended(self, attempt: Attempt, now_us: int) -> None:
-        """The attempt's lease has become longer."""
-        if attempt.timer is not None:
-            attempt.timer.cancel()
-            self._watch(attempt, now_us)
+    def cancel(self, attempt: Attempt, why: Result) -> None:
+        """Cut an attempt short; one that is executed with others leaves them, and they go on."""
+        if attempt.task is None or attempt.why_cancelled is not None:
+            return
+        attempt.why_cancelled = why
+        if attempt.companions is None:
+            attempt.task.cancel()
+            return
+        attempt.context.cancelled = True
+        del attempt.companions[attempt]
+        if not attempt.companions:
+            attempt.task.cancel()
+        self._end(attempt, why)
 
     async def drained(self) -> None:
         """Wait until nothing runs any more."""
@@ -88,23 +110,31 @@ class Pool:
 
     def stop(self) -> None:
         for attempt in self.running():
-            attempt.cancel(STOPPED)
+            self.cancel(attempt, STOPPED)
 
-    def _watch(self, attempt: Attempt, now_us: int) -> None:
-        ends_us = min(attempt.deadline_us, attempt.lease_ends_us)
+    def _watch(self, ends_us: int, now_us: int) -> None:
+        """One timer for all: it goes off when the first of them may have to be cut short, and then looks at each."""
+        if self._timer is not None:
+            if self._timer_us <= ends_us:
+                return
+            self._timer.cancel()
+        self._timer_us = ends_us
         delay_s = max(0.0, seconds(ends_us - now_us))
-        attempt.timer = asyncio.get_running_loop().call_later(delay_s, self._time_is_up, attempt)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._cut_short)
 
-    def _time_is_up(self, attempt: Attempt) -> None:
-        now_us = self._clock.now_us()
-        if now_us >= attempt.deadline_us:
-            timeout_s = seconds(attempt.deadline_us - attempt.started_us)
-            why = Result(action_pb2.Attempt.TIMEOUT, f"it did not end within its timeout of {timeout_s:.3g} s")
-            attempt.cancel(why)
-        elif now_us >= attempt.lease_ends_us:
-            attempt.cancel(NOT_EXTENDED)
-        else:  # the timer was early, or the lease has been extended
-            self._watch(attempt, now_us)
+    def _cut_short(self) -> None:
+        """Cancel what has reached the end of its timeout or lease, and wait for the next one's."""
+        self._timer, now_us = None, self._clock.now_us()
+        for attempt in self.running():
+            if now_us >= attempt.deadline_us:
+                timeout_s = seconds(attempt.deadline_us - attempt.started_us)
+                text = f"it did not end within its timeout of {timeout_s:.3g} s"
+                self.cancel(attempt, Result(action_pb2.Attempt.TIMEOUT, text))
+            elif now_us >= attempt.lease_ends_us:
+                self.cancel(attempt, NOT_EXTENDED)
+        ends_us = [attempt.ends_us for attempt in self._running if attempt.why_cancelled is None]
+        if ends_us:
+            self._watch(min(ends_us), now_us)
 
     async def _execute(self, attempt: Attempt) -> None:
         try:
@@ -113,13 +143,33 @@ class Pool:
             if attempt.why_cancelled is None:
                 raise
             result = attempt.why_cancelled
+        self._end(attempt, result)
+
+    def _start_together(self, handler: BatchHandler, attempts: list[Attempt]) -> None:
+        companions = dict.fromkeys(attempts)
+        task = asyncio.get_running_loop().create_task(self._execute_together(handler, attempts))
+        for attempt in attempts:
+            attempt.task, attempt.companions = task, companions
+
+    async def _execute_together(self, handler: BatchHandler, attempts: list[Attempt]) -> None:
+        try:
+            requests = [attempt.spec.handler for attempt in attempts]
+            results = await self._targets.execute_together(handler, requests, [each.context for each in attempts])
+        except asyncio.CancelledError:
+            if any(attempt.why_cancelled is None for attempt in attempts):
+                raise
+            return
+        for attempt, result in zip(attempts, results, strict=True):
+            if attempt.why_cancelled is None:
+                self._end(attempt, result)
+
+    def _end(self, attempt: Attempt, result: Result) -> None:
         # From here on nothing can cut it short: its outcome is on its way.
         attempt.task = None
-        if attempt.timer is not None:
-            attempt.timer.cancel()
-            attempt.timer = None
         if attempt.extension is not None:
-            await asyncio.shield(attempt.extension)
+            # So is its row, by an extension of its lease; the outcome follows that.
+            attempt.extension.add_done_callback(lambda _: self._end(attempt, result))
+            return
         self._running.pop(attempt, None)
         self._finisher.ended(attempt, result)
         self._changed.set()

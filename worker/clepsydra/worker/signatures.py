@@ -2,11 +2,12 @@
 
 A handler takes a payload, a context, both or nothing. The parameter annotated with `Context` gets the context, the
 other one the payload. Keyword-only parameters with defaults are left alone, so that a `functools.partial` can bring
-its own arguments.
+its own arguments. A handler that takes many at once takes `list[...]` of either.
 """
 
 import inspect
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Sequence
 from inspect import Parameter
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from clepsydra.worker.payloads import Decode, NoDecoder, decoder_for
 
 # From the payload, its content type and the context to what the handler returns: a coroutine, if it is one.
 Call = Callable[[bytes, str, Context], Any]
+# The same for many: from their payloads, decoded, and their contexts.
+CallMany = Callable[[list[Any], list[Context]], Any]
 
 _POSITIONAL = frozenset({Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD})
 
@@ -43,6 +46,34 @@ def call_of(function: Callable[..., Any]) -> Call:
     if roles.context_first:
         return lambda payload, content_type, context: function(context, decode(payload, content_type))
     return lambda payload, content_type, context: function(decode(payload, content_type), context)
+
+
+def call_many_of(function: Callable[..., Any]) -> tuple[CallMany, Decode]:
+    """The one form in which every handler of many is called, and what decodes each of its payloads."""
+    _refuse_what_would_not_run(function)
+    roles = _roles([_of_one(parameter) for parameter in _parameters(function)])
+    if roles.payload is None:
+        if roles.context is None:
+            raise WrongSignature("with `batch` it takes a list of payloads, a list of contexts, or both")
+        return lambda _payloads, contexts: function(contexts), decoder_for(bytes)
+    decode = _decoder(roles.payload)
+    if roles.context is None:
+        return lambda payloads, _contexts: function(payloads), decode
+    if roles.context_first:
+        return lambda payloads, contexts: function(contexts, payloads), decode
+    return lambda payloads, contexts: function(payloads, contexts), decode
+
+
+def _of_one(parameter: Parameter) -> Parameter:
+    """What a parameter that takes a list would be if it took one of its items."""
+    annotation = parameter.annotation
+    if annotation is Parameter.empty or annotation is list:
+        return parameter.replace(annotation=Parameter.empty)
+    if typing.get_origin(annotation) not in (list, Sequence):
+        shown = inspect.formatannotation(annotation)
+        raise WrongSignature(f"with `batch` its parameter `{parameter.name}` takes a list: write list[{shown}]")
+    [item] = typing.get_args(annotation)
+    return parameter.replace(annotation=item)
 
 
 def is_async(function: Callable[..., Any]) -> bool:

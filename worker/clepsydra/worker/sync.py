@@ -30,6 +30,10 @@ from clepsydra.worker.tally import Tally
 from clepsydra.worker.turns import Taken, Turns
 from clepsydra.worker.writing import Writing
 
+# Short attempts give their places back sooner than this, and a shard that is kept need not be read anew. If the
+# attempts take longer, another worker may have room.
+_ROOM_WITHIN_US = 200 * MILLISECOND_US
+
 
 class SyncLoop:
     def __init__(
@@ -80,7 +84,7 @@ class SyncLoop:
         self.shard, self._without_shard = shard, 0
         try:
             while self._lingers(shard):
-                if self._clock.now_us() >= shard.look_at_us:
+                if self._wants_a_look(shard):
                     await self._look(shard)
                 await self._begin(shard, self._take_turns(shard, shard.take_due(self._clock.now_us(), self._pool.room)))
                 if self._is_idle(shard):
@@ -112,12 +116,17 @@ class SyncLoop:
         now_us = self._clock.now_us()
         if self._stopping or not shard.lock.is_held(now_us):
             return False
-        if self._pool.room == 0 and shard.has_due(now_us):
+        if shard.finds_no_room(now_us, self._pool.room) > _ROOM_WITHIN_US:
             return False
         stayed_us = now_us - shard.since_us
         if self._heart.waiting and stayed_us >= self._settings.poll_min_ms * MILLISECOND_US:
             return shard.has_due(now_us)
         return stayed_us < self._settings.shard_max_ms * MILLISECOND_US
+
+    def _wants_a_look(self, shard: Shard) -> bool:
+        """Rows that were read and wait for room come first: to read them again would tell nothing new."""
+        now_us = self._clock.now_us()
+        return now_us >= shard.look_at_us and not shard.has_due(now_us)
 
     async def _look(self, shard: Shard) -> None:
         """Read what has come in and what comes due, in one snapshot; let through what has come in."""
@@ -234,9 +243,14 @@ class SyncLoop:
 
     async def _rest_on(self, shard: Shard) -> None:
         """Wait for the next row's time, the next look, or a hint that something has come in."""
-        pause_us = shard.wakes_at_us() - self._clock.now_us()
-        if pause_us > 0 and not self._stopping:
+        now_us = self._clock.now_us()
+        pause_us = shard.wakes_at_us() - now_us
+        if self._stopping:
+            return
+        if pause_us > 0:
             await self._rest.wait(self._wait_for_hint(shard, pause_us))
+        elif self._pool.room == 0 and shard.has_due(now_us):
+            await self._rest.wait(self._pool.wait_for_room(seconds(_ROOM_WITHIN_US)))
 
     async def _wait_for_hint(self, shard: Shard, pause_us: int) -> None:
         if await self._store.wait(shard.shard_id, seconds(pause_us)):

@@ -37,10 +37,10 @@ class Writing:
 
     async def advance(self, advances: Sequence[Advance], until_us: int) -> list[AdvanceOutcome]:
         """Try until it is done or `until_us` has passed; then raise the store's last error."""
-        once, again = _split(advances)
-        if not again:
+        if len({advance.row.action_id for advance in advances}) == len(advances):
             return await self._advance(advances, until_us)
         # Two lives of one action are in flight here, and a batch names an action at most once.
+        once, again = _split(advances)
         outcomes = dict(zip(once, await self._advance([advances[n] for n in once], until_us), strict=True))
         outcomes |= zip(again, await self.advance([advances[n] for n in again], until_us), strict=True)
         return [outcomes[n] for n in range(len(advances))]

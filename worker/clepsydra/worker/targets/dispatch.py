@@ -1,15 +1,18 @@
 """One way in for everything that a worker can execute."""
 
 import traceback
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from structlog.typing import FilteringBoundLogger
 
-from clepsydra.v1.action_pb2 import Spec
+from clepsydra.v1.action_pb2 import PythonHandler, Spec
 from clepsydra.worker.context import Context
-from clepsydra.worker.handling import Registry
+from clepsydra.worker.handling import BatchHandler, Registry
 from clepsydra.worker.result import Result, described, failure
 from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.targets.batches import BatchTarget
+from clepsydra.worker.targets.functions import Functions
 from clepsydra.worker.targets.handlers import HandlerTarget
 from clepsydra.worker.targets.http import HttpTarget
 from clepsydra.worker.targets.log import write_line
@@ -28,13 +31,26 @@ class Targets:
     async def start(self) -> None:
         threads = Threads(self._settings.handler_threads)
         self._opened.callback(threads.close)
-        self._handlers = HandlerTarget(self._registry, threads, self._log)
+        functions = Functions(threads, self._log)
+        self._handlers = HandlerTarget(self._registry, functions)
+        self._batches = BatchTarget(functions)
         self._http = HttpTarget(self._settings)
         self._opened.push_async_callback(self._http.close)
 
     async def close(self) -> None:
         """Close what was opened. Threads whose handlers never return are left behind; they are daemons."""
         await self._opened.aclose()
+
+    def batch_handler(self, spec: Spec) -> BatchHandler | None:
+        """The handler that executes the spec together with others, if it is one that takes many."""
+        handler = self._registry.get(spec.handler.name) if spec.HasField("handler") else None
+        return handler if isinstance(handler, BatchHandler) else None
+
+    async def execute_together(
+        self, handler: BatchHandler, requests: Sequence[PythonHandler], contexts: Sequence[Context]
+    ) -> list[Result]:
+        """Execute many once, and tell of each how it ended."""
+        return await self._batches.execute(handler, requests, contexts)
 
     async def execute(self, spec: Spec, context: Context) -> Result:
         """Execute once. Raises nothing but CancelledError: what goes wrong is in the result."""

@@ -1,0 +1,135 @@
+"""Calls users' functions: coroutines in the event loop, plain functions in threads.
+
+Nothing that a function does ends its worker: whatever it raises becomes a failure of its attempts. The status is told
+the exception in one line; its traceback goes to the worker's log.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.worker.context import Context
+from clepsydra.worker.handling import BatchHandler, DoNotRetry, Handler, RetryAfter
+from clepsydra.worker.payloads import Undecodable
+from clepsydra.worker.result import SUCCESS, Result, described, failure, message_of
+from clepsydra.worker.targets.threads import Threads, ThreadsHeld
+
+
+class Returned(NamedTuple):
+    """How a call ended, and what it returned if it ended well."""
+
+    result: Result
+    value: Any = None
+
+
+class Functions:
+    def __init__(self, threads: Threads, log: FilteringBoundLogger) -> None:
+        self._threads = threads
+        self._log = log
+
+    async def call(
+        self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
+    ) -> Returned:
+        """Call a handler's function on behalf of the attempts with these contexts. Raises nothing but CancelledError.
+
+        `call` decodes the payloads as well, so that what their validators raise or wait for is the handler's.
+        """
+        if not handler.is_async:
+            return await self._call_in_thread(handler, call, contexts)
+        try:
+            return Returned(SUCCESS, await call())
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                _tell(contexts)
+                raise
+            # Something that the handler waited for was cancelled, not the attempt.
+            return Returned(self.failed(handler, contexts, error))
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # SystemExit and the like must not end the worker
+            return Returned(self.failed(handler, contexts, error))
+
+    def failed(self, handler: Handler | BatchHandler, contexts: Sequence[Context], error: BaseException) -> Result:
+        """What an exception means for the attempts with these contexts."""
+        result = _result_of(error)
+        expected = isinstance(error, RetryAfter | DoNotRetry | Undecodable)
+        exc_info = None if expected else error
+        self._log.warning(
+            "handler failed", handler=handler.name, **_named(contexts), error=result.error, exc_info=exc_info
+        )
+        return result
+
+    async def _call_in_thread(
+        self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
+    ) -> Returned:
+        try:
+            return await self._threads.run(
+                lambda: self._call_to_the_end(handler, call, contexts),
+                lambda: self._thread_is_held(handler, contexts),
+            )
+        except ThreadsHeld:
+            return Returned(
+                failure(
+                    f"every handler thread of worker {contexts[0].worker} is held by a handler that outlived its "
+                    "attempt: let handlers return when context.cancelled is true, or raise handler_threads"
+                )
+            )
+
+    def _call_to_the_end(
+        self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
+    ) -> Returned:
+        """In a thread. Never raises."""
+        try:
+            returned = call()
+        except BaseException as error:  # SystemExit would end the thread without a word
+            return Returned(self.failed(handler, contexts, error))
+        if inspect.isawaitable(returned):
+            return Returned(_misplaced_coroutine(handler, returned))
+        return Returned(SUCCESS, returned)
+
+    def _thread_is_held(self, handler: Handler | BatchHandler, contexts: Sequence[Context]) -> None:
+        _tell(contexts)
+        self._log.warning(
+            "handler outlives its attempt and holds a thread",
+            handler=handler.name,
+            **_named(contexts),
+            threads_held=self._threads.held,
+        )
+
+
+def _tell(contexts: Sequence[Context]) -> None:
+    for context in contexts:
+        context.cancelled = True
+
+
+def _named(contexts: Sequence[Context]) -> dict[str, str | int]:
+    """The attempt, for the log; of many the first, and their number."""
+    named: dict[str, str | int] = {"action_id": contexts[0].action_id, "attempt_id": contexts[0].attempt_id}
+    return named if len(contexts) == 1 else {**named, "attempts": len(contexts)}
+
+
+def _result_of(error: BaseException) -> Result:
+    if isinstance(error, RetryAfter):
+        return failure(message_of(error), retry_after_us=error.delay_us)
+    if isinstance(error, DoNotRetry):
+        return failure(message_of(error), retryable=False)
+    if isinstance(error, Undecodable):
+        return failure(f"the payload cannot be decoded: {error}", retryable=False)
+    return failure(described(error))
+
+
+def _misplaced_coroutine(handler: Handler | BatchHandler, returned: Any) -> Result:
+    if inspect.iscoroutine(returned):
+        returned.close()
+    return failure(
+        f"{handler.place} returned an awaitable, but is not a coroutine function, so nothing awaited it: define it "
+        "and what decorates it with async def"
+    )
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
