@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from tests.cores import in_order_of_completion
+from tests.simulation.faults import MARKS
 from tests.simulation.plan import Plan, draw
 from tests.simulation.run import Report, run_plan
 
@@ -65,6 +66,11 @@ class Campaign(Slice):
             f"{self.runs} runs ({self.sqlite_runs} on SQLite), {self.steps} steps, {self.runs / took_s:.0f} a second, "
             f"{len(self.broken)} broken promises"
         )
+
+    def summary(self) -> list[str]:
+        """How attempts ended, and in how many runs each kind of fault and of rare meeting happened."""
+        ends = ", ".join(f"{count} {end}" for end, count in self.ends.items())
+        return [f"attempts: {ends}", "runs in which it happened:", *(f"{self.marks[mark]:8}  {mark}" for mark in MARKS)]
 
 
 @dataclass(frozen=True)
