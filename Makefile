@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PROVE_SECONDS ?= 600
 STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install test test-postgres test-ydb lint format proto lock bench bench-peers chaos clean
+.PHONY: help up install test test-postgres test-ydb lint format proto lock bench bench-peers prove chaos clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -58,6 +59,9 @@ bench: install ## Measure this machine: creates, drain, lateness, memory, idle C
 
 bench-peers: install ## The same work on other tools, beside ours: about an hour (ARGS=--quick: some minutes)
 	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+prove: install ## Every interleaving of small worlds, then simulated runs, for PROVE_SECONDS (600) on all cores
+	$(BIN)/python -m tests.prove --seconds $(PROVE_SECONDS) $(ARGS)
 
 chaos: install ## Real processes, killed, paused, cut off and starved for about an hour
 	CHAOS=long $(BIN)/python -m pytest tests/chaos

@@ -1,6 +1,6 @@
 """Explores small worlds from the command line.
 
-python -m tests.interleaving              # all of them, on both cores
+python -m tests.interleaving              # all of them, on all cores
 python -m tests.interleaving --few        # those of the test suite
 python -m tests.interleaving --mutations  # shows how each mutation of the guard is found out
 """
@@ -8,9 +8,8 @@ python -m tests.interleaving --mutations  # shows how each mutation of the guard
 import argparse
 import sys
 
-from tests.cores import cores
-from tests.interleaving.campaign import campaign
-from tests.interleaving.explore import Exploration, explore
+from tests.cores import ALL_CORES, cores
+from tests.interleaving.campaign import campaign, mutate
 from tests.interleaving.mutations import MUTATIONS
 from tests.interleaving.worlds import all_worlds, few_worlds
 
@@ -19,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interleaving", description="Every order of store calls.")
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--mutations", action="store_true")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=ALL_CORES)
     options = parser.parse_args(arguments)
     if options.mutations:
         return _show_mutations()
@@ -28,21 +27,16 @@ def main(arguments: list[str] | None = None) -> int:
         done = campaign(executor, shapes, lambda so_far: _say(so_far.line()))
     _say(done.line())
     for shape, found in done.broken:
-        _say("", shape.name(), *_told(found))
+        _say("", shape.name(), *found.lines())
     return 1 if done.broken else 0
 
 
 def _show_mutations() -> int:
     missed = 0
-    for mutation, shape in MUTATIONS.items():
-        found = explore(mutation(shape))
+    for mutation, found in map(mutate, range(len(MUTATIONS))):
         missed += found.broken is None
-        _say(f"{mutation.__doc__}", *_told(found), "")
+        _say(mutation, *found.lines(), "")
     return 1 if missed else 0
-
-
-def _told(found: Exploration) -> list[str]:
-    return [*(f"    {move}" for move in found.path), f"  {found.broken or 'nothing is broken'}"]
 
 
 def _say(*lines: str) -> None:

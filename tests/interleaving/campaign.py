@@ -52,10 +52,7 @@ def campaign(
     return done
 
 
-def uncaught_mutations() -> list[str]:
-    """The mutations of the guard that the explorer does not find; there must be none."""
-    return [
-        mutation.__doc__ or mutation.__name__
-        for mutation, shape in MUTATIONS.items()
-        if explore(mutation(shape)).broken is None
-    ]
+def mutate(number: int) -> tuple[str, Exploration]:
+    """A mutation of the guard, in words, and what the explorer finds in it: it must find something."""
+    mutation, shape = list(MUTATIONS.items())[number]
+    return mutation.__doc__ or mutation.__name__, explore(mutation(shape))

@@ -15,7 +15,6 @@ class Broken(Exception):
 
     def __init__(self, promise: str, what: str) -> None:
         super().__init__(f"{promise}: {what}")
-        self.promise = promise
         # The call that broke it.
         self.by: Write | None = None
 

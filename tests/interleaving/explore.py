@@ -15,10 +15,15 @@ class Exploration:
 
     states: int = 0
     moves: int = 0
-    broken: Broken | None = None
+    # The promise that was broken, and by what.
+    broken: str | None = None
     # The moves that led to the violation.
     path: tuple[str, ...] = ()
     is_complete: bool = True
+
+    def lines(self) -> list[str]:
+        """How it came to that, move by move."""
+        return [*(f"    {move}" for move in self.path), f"  {self.broken or 'nothing is broken'}"]
 
 
 def explore(world: World, states_max: int | None = None) -> Exploration:
@@ -50,7 +55,7 @@ def explore(world: World, states_max: int | None = None) -> Exploration:
             path.append(label)
             stack.append(_next(moves, state))
     except Broken as broken:
-        found.broken = broken
+        found.broken = str(broken)
         found.path = tuple(map(told, path if broken.by is None else [*path, (broken.by, "")]))
     return found
 

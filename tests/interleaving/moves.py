@@ -235,7 +235,7 @@ class Moves:
 
     def _apply(self, state: State, write: Write, *, is_answered: bool = True, may_be_done: bool = False) -> State:
         tables, books, outcome = self._commit(state, write, is_first=not may_be_done)
-        after = state._replace(tables=tables, books=books)
+        after = State(tables, state.clock_us, state.workers, state.calls, state.late, state.budget, books)
         if not is_answered:
             return self._unanswered(after, write)
         if write.kind == "put":
@@ -300,10 +300,9 @@ class Moves:
 
     def _commit(self, state: State, write: Write, *, is_first: bool) -> tuple[Tables, Books, Any]:
         """Carry out a call on the real memory store, and check what it did."""
-        tables, seen, outcome = self._carry_out(state.tables, state.clock_us, write)
         books = state.books
         try:
-            checks.check_rows(tables)
+            tables, seen, outcome = self._carry_out(state.tables, state.clock_us, write)
             if write.put is not None:
                 books = checks.after_put(books, write, seen, outcome)
             elif write.advance is not None:
@@ -314,7 +313,7 @@ class Moves:
         return tables, books, outcome
 
     def _write(self, tables: Tables, clock_us: int, write: Write) -> tuple[Tables, Seen, Any]:
-        """The same call on the same tables has the same result, so it is made once."""
+        """The same call on the same tables has the same result, so it is made, and its tables are checked, once."""
         self._load(tables, clock_us)
         store, seen = self._store, Seen(None, row_was_there=False)
         if write.row is not None:
@@ -330,7 +329,9 @@ class Moves:
             there = (row.queue, row.shard_id, row.at_us, row.action_id, row.guid) in store.rows
             seen = Seen(store.actions.get(row.action_id), there)
             [outcome] = _run(store.advance([write.advance], write.mark))
-        return self._taken_down(), seen, outcome
+        after = self._taken_down()
+        checks.check_rows(after)
+        return after, seen, outcome
 
     def _judge(self, books: Books, write: Write, seen: Seen, outcome: AdvanceOutcome, *, is_first: bool) -> Books:
         assert write.due is not None
@@ -398,7 +399,7 @@ def _run(coroutine: Any) -> Any:
 
 def _with_worker(state: State, number: int, worker: WorkerState) -> State:
     workers = (*state.workers[:number], worker, *state.workers[number + 1 :])
-    return state._replace(workers=workers)
+    return State(state.tables, state.clock_us, workers, state.calls, state.late, state.budget, state.books)
 
 
 def _with_call(state: State, number: int, call: Call) -> State:

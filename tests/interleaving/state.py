@@ -20,9 +20,23 @@ class Kept(NamedTuple):
     rescheduled_by: Mark | None
 
 
-class Tables(NamedTuple):
-    actions: tuple[Action, ...]
-    rows: tuple[Kept, ...]
+class Tables:
+    """What the store holds. States are compared by it all the time, so its hash is made once."""
+
+    __slots__ = ("_hash", "actions", "rows")
+
+    def __init__(self, actions: tuple[Action, ...], rows: tuple[Kept, ...]) -> None:
+        self.actions = actions
+        self.rows = rows
+        self._hash = hash((actions, rows))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Tables) and self.actions == other.actions and self.rows == other.rows
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class InFlight(NamedTuple):

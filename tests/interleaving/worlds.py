@@ -40,7 +40,7 @@ def all_worlds() -> Iterator[Shape]:
         yield replace(_BOTH, calls=twice)
         yield replace(_CRASH, calls=twice, begins=2)
         yield replace(_CRASH, calls=twice, begins=2, purges=True, waits_to_drop=True)
-        yield replace(_BOTH, calls=twice, overlapping=True)
+        yield replace(_TROUBLE, calls=twice, overlapping=True)
         yield replace(_TROUBLE, calls=twice, kept_us=0, purges=True)
     for second, third in product(_KINDS, _SECOND_KINDS):
         calls = (_CREATE, (second, 0), (third, 0))

@@ -1,6 +1,6 @@
 """Runs the simulation from the command line.
 
-python -m tests.simulation --seeds 0..1000          # these seeds, on both cores
+python -m tests.simulation --seeds 0..1000          # these seeds, on all cores
 python -m tests.simulation --seconds 600            # as many as fit, starting from --from
 python -m tests.simulation --seed 17 --verbose      # one seed, with its history
 python -m tests.simulation --shrink 17              # the smallest run that breaks the same promise
@@ -9,10 +9,9 @@ python -m tests.simulation --shrink 17              # the smallest run that brea
 import argparse
 import sys
 
-from tests.cores import cores
-from tests.simulation.campaign import Campaign, campaign, is_sqlite
-from tests.simulation.faults import MARKS
-from tests.simulation.plan import Plan, draw
+from tests.cores import ALL_CORES, cores
+from tests.simulation.campaign import Order, campaign, plan_of
+from tests.simulation.plan import Plan
 from tests.simulation.run import Report, run_plan
 from tests.simulation.shrink import shrink, size_of
 
@@ -24,39 +23,32 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="run one seed")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="make a failing seed smaller")
     parser.add_argument("--store", choices=("memory", "sqlite"), help="instead of the store that the seed chooses")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--broken-max", type=int, default=1, help="go on until so many runs have broken a promise")
+    parser.add_argument("--processes", type=int, default=ALL_CORES)
     parser.add_argument("--verbose", action="store_true", help="show the history of a run that breaks nothing, too")
     options = parser.parse_args(arguments)
     if options.shrink is not None:
-        return _shrink(_plan(options.shrink, options.store))
+        return _shrink(plan_of(options.shrink, options.store))
     if options.seed is not None:
-        return _show(run_plan(_plan(options.seed, options.store)), verbose=options.verbose)
+        return _show(run_plan(plan_of(options.seed, options.store)), verbose=options.verbose)
     first, _, last = (options.seeds or "0..").partition("..")
     return _run_many(int(first), int(last) if last else None, options)
-
-
-def _plan(seed: int, store: str | None) -> Plan:
-    return draw(seed, store or ("sqlite" if is_sqlite(seed) else "memory"))
 
 
 def _run_many(first: int, last: int | None, options: argparse.Namespace) -> int:
     if last is None and options.seconds is None:
         last = first + 1000
+    order = Order(first, last, options.seconds, options.store, options.broken_max)
     with cores(options.processes) as executor:
-        done = campaign(executor, first, last, options.seconds, lambda so_far: _say(so_far.line()))
+        done = campaign(executor, order, lambda so_far: _say(so_far.line()))
     _say(done.line())
-    _say(*_summary(done))
-    for report in done.reports():
-        _say(f"\nseed {report.plan.seed}: {report.violation}")
-        _say(f"  python -m tests.simulation --seed {report.plan.seed}    # its history")
-        _say(f"  python -m tests.simulation --shrink {report.plan.seed}")
+    _say(*done.summary())
+    on = f" --store {options.store}" if options.store else ""
+    for seed in sorted(done.broken):
+        _say(f"\nseed {seed}: {run_plan(plan_of(seed, options.store)).violation}")
+        _say(f"  python -m tests.simulation{on} --seed {seed}    # its history")
+        _say(f"  python -m tests.simulation{on} --shrink {seed}")
     return 1 if done.broken else 0
-
-
-def _summary(done: Campaign) -> list[str]:
-    lines = ["attempts: " + ", ".join(f"{count} {end}" for end, count in done.ends.items())]
-    lines += [f"{done.marks[mark]:8}  {mark}" for mark in MARKS]
-    return lines
 
 
 def _show(report: Report, *, verbose: bool) -> int:

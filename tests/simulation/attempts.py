@@ -87,12 +87,12 @@ class AttemptRules:
                 self._violated("an action is never lost", f"{life.action_id} was removed before it ran")
             self._expired(life, spec, old)
             return
-        if attempt.process == process and attempt.doing is Doing.SUCCEEDED:
-            if success_kept:
-                self._violated("an action is never lost", f"{life.action_id} was removed, though it is to be kept")
+        is_success = attempt.process == process and attempt.doing is Doing.SUCCEEDED
+        if is_success and not success_kept:
             self._succeeded_once(attempt)
         elif failure_kept:
-            self._violated("an action is never lost", f"{life.action_id} was removed, though its failure is to be kept")
+            self._violated("an action is never lost", f"{life.action_id} was removed, though it is to be kept")
+        # Otherwise it failed, or was given up as interrupted: even a success, if its outcome could not be written.
         self.close(life, End.REMOVED)
 
     def started(self, process: str, context: Context) -> None:

@@ -7,7 +7,9 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from tests.cores import in_order_of_completion
-from tests.simulation.run import Report, run_seed
+from tests.simulation.faults import MARKS
+from tests.simulation.plan import Plan, draw
+from tests.simulation.run import Report, run_plan
 
 # Real SQLite takes several times as long as memory, so fewer seeds run on it.
 _SQLITE_EVERY = 20
@@ -18,9 +20,9 @@ def is_sqlite(seed: int) -> bool:
     return seed % _SQLITE_EVERY == 7
 
 
-def run(seed: int) -> Report:
-    """A seed, on the store that it chooses."""
-    return run_seed(seed, "sqlite" if is_sqlite(seed) else "memory")
+def plan_of(seed: int, store: str | None = None) -> Plan:
+    """The plan of a seed, on the store that it chooses, or on another."""
+    return draw(seed, store or ("sqlite" if is_sqlite(seed) else "memory"))
 
 
 @dataclass
@@ -65,43 +67,53 @@ class Campaign(Slice):
             f"{len(self.broken)} broken promises"
         )
 
-    def reports(self) -> Iterator[Report]:
-        """The runs that broke a promise, once more."""
-        return map(run, sorted(self.broken))
+    def summary(self) -> list[str]:
+        """How attempts ended, and in how many runs each kind of fault and of rare meeting happened."""
+        ends = ", ".join(f"{count} {end}" for end, count in self.ends.items())
+        return [f"attempts: {ends}", "runs in which it happened:", *(f"{self.marks[mark]:8}  {mark}" for mark in MARKS)]
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which seeds to run, on which store, and when to stop."""
+
+    first: int = 0
+    last: int | None = None
+    seconds: float | None = None
+    store: str | None = None
+    # So many broken promises end it.
+    broken_max: int = 1
 
 
 def campaign(
-    executor: Executor,
-    first: int,
-    last: int | None,
-    seconds: float | None,
-    told: Callable[[Campaign], None],
-    every_s: float = 10.0,
+    executor: Executor, order: Order, told: Callable[[Campaign], None] = lambda so_far: None, every_s: float = 10.0
 ) -> Campaign:
-    """Run seeds until the last one, or until the time is up; a broken promise ends it."""
+    """Run seeds until the last one, until the time is up, or until enough is broken."""
     done = Campaign()
     told_s = done.started_s
-    for part in in_order_of_completion(executor, run_slice, _slices(first, last, seconds, done.started_s)):
+    for part in in_order_of_completion(executor, run_slice, _slices(order, done.started_s)):
         done.join(part)
         if time.monotonic() - told_s >= every_s:
             told_s = time.monotonic()
             told(done)
-        if done.broken:
+        if len(done.broken) >= order.broken_max:
             break
     return done
 
 
-def run_slice(seeds: range) -> Slice:
+def run_slice(task: tuple[range, str | None]) -> Slice:
+    seeds, store = task
     part = Slice()
     for seed in seeds:
-        part.add(run(seed))
+        part.add(run_plan(plan_of(seed, store)))
     return part
 
 
-def _slices(first: int, last: int | None, seconds: float | None, started_s: float) -> Iterator[range]:
+def _slices(order: Order, started_s: float) -> Iterator[tuple[range, str | None]]:
+    first, last = order.first, order.last
     while last is None or first < last:
-        if seconds is not None and time.monotonic() - started_s >= seconds:
+        if order.seconds is not None and time.monotonic() - started_s >= order.seconds:
             return
         until = first + _SLICE if last is None else min(first + _SLICE, last)
-        yield range(first, until)
+        yield range(first, until), order.store
         first = until

@@ -111,6 +111,10 @@ DRIFTING_CLOCKS = "a node's monotonic clock ran fast or slow"
 LOST_HINTS = "every wake-up hint was lost"
 FLOODS = "a client flooded a few actions with changes"
 
+# What a stall outlasted.
+STALLED_BEYOND_LOCK = "a stall lasted longer than a lock's life"
+STALLED_BEYOND_TIMEOUT = "an attempt's timeout passed while its worker was stalled"
+
 # What the oracle saw happen: the rare meetings that the faults are for.
 SIGHTS: tuple[str, ...] = (
     "an attempt was found interrupted",
@@ -144,5 +148,7 @@ MARKS: tuple[str, ...] = (
     DRIFTING_CLOCKS,
     LOST_HINTS,
     FLOODS,
+    STALLED_BEYOND_LOCK,
+    STALLED_BEYOND_TIMEOUT,
     *SIGHTS,
 )

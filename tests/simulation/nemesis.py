@@ -6,6 +6,7 @@ from typing import Any
 
 from clepsydra.core.clock import seconds
 from clepsydra.core.ids import Ids
+from clepsydra.core.moments import MILLISECOND_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import Key
 from clepsydra.store.port import Queue
@@ -15,6 +16,8 @@ from tests.simulation.faults import (
     DRIFTING_CLOCKS,
     LOST_HINTS,
     SKEWED_CLOCKS,
+    STALLED_BEYOND_LOCK,
+    STALLED_BEYOND_TIMEOUT,
     BrokenLocks,
     ClockStep,
     Corruption,
@@ -30,6 +33,7 @@ from tests.simulation.history import History
 from tests.simulation.ledger import Books
 from tests.simulation.nodes import Node, WorkerNode
 from tests.simulation.plan import Plan
+from tests.simulation.processes import State
 from tests.simulation.weather import Weather
 from tests.simulation.wire import Wire
 
@@ -98,11 +102,20 @@ class Nemesis:
         node.drain()
 
     async def _stall(self, fault: Stall) -> None:
-        process = self._nodes[fault.node].process
+        node = self._nodes[fault.node]
+        process, lasts_us = node.process, self._weather.while_faults_last(fault.for_us)
         if process is not None:
             process.stall()
-            await self._last(fault.for_us)
+            await asyncio.sleep(seconds(lasts_us))
+            if process.state is State.STALLED:
+                self._mark_stall(node, lasts_us)
             process.resume()
+
+    def _mark_stall(self, node: Node, lasted_us: int) -> None:
+        if lasted_us > self._plan.worker.lock_life_ms * MILLISECOND_US:
+            self._weather.mark(STALLED_BEYOND_LOCK)
+        if isinstance(node, WorkerNode) and node.has_overdue_attempt():
+            self._weather.mark(STALLED_BEYOND_TIMEOUT)
 
     async def _step_clock(self, fault: ClockStep) -> None:
         self._nodes[fault.node].machine.step(fault.by_us)

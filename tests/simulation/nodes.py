@@ -156,6 +156,11 @@ class WorkerNode(Node):
         if self.is_up and self.worker is not None:
             self.worker.stop()
 
+    def has_overdue_attempt(self) -> bool:
+        """Whether an attempt still runs here though its time is up."""
+        now_us = self._surroundings.clock.now_us()
+        return self.worker is not None and any(attempt.deadline_us < now_us for attempt in self.worker._pool.running())
+
 
 class Serving(NamedTuple):
     """A call that a scheduler carries out."""

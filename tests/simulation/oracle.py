@@ -82,8 +82,8 @@ class Oracle:
 
         Only an action that was never changed may vanish before the call that made it has become too old to be retried.
         """
-        last = self.books.standing(action.action_id).lives[-1]
-        if before is not None or last.guid != action.guid or last.is_deleted:
+        first = self.books.lives[action.guid]
+        if before is not None or not first.is_over or first.is_deleted:
             self.violated("a guid is never current twice", f"{action.action_id} became {action.guid} again")
         self._weather.mark("a creation was repeated after its record had gone")
         self.books.forget(action.guid)
@@ -229,7 +229,10 @@ class Oracle:
 
 
 def _is_endless(spec: Spec) -> bool:
-    return spec.schedule.HasField("periodic") and not spec.schedule.periodic.max_runs
+    """Occurrences that expire are not counted as runs, so a deadline that is always missed makes a schedule endless."""
+    return spec.schedule.HasField("periodic") and (
+        not spec.schedule.periodic.max_runs or spec.HasField("start_deadline")
+    )
 
 
 def _told(row: Row) -> tuple[str, int, int, str, str]:

@@ -231,6 +231,24 @@ async def test_what_outlasts_the_drain_limit_is_given_back_at_once() -> None:
 
 
 @on_virtual_time
+async def test_what_a_worker_leaves_behind_is_counted_as_interrupted() -> None:
+    fleet = Fleet()
+
+    async def stubborn(context: Context) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(3600)
+
+    fleet.handler("stubborn", stubborn)
+    await fleet.create("a", handler="stubborn")
+    worker = fleet.add_worker(drain_ms=1000)
+    await fleet.until(lambda: len(fleet.started) == 1)
+    await worker.stop()
+    assert (worker.tally.begun, worker.tally.interrupted) == (1, 1)
+
+
+@on_virtual_time
 async def test_two_workers_that_both_believe_in_their_locks_never_begin_one_row_twice() -> None:
     fleet = Fleet(shards=1)
 

@@ -72,7 +72,8 @@ class Finisher:
 
     async def drained(self) -> None:
         """Wait until every outcome so far is written."""
-        await self._is_idle.wait()
+        while not self._is_idle.is_set():  # what ended while we were being woken is waited for, too
+            await self._is_idle.wait()
 
     def _meaning(self, attempt: Attempt, result: Result) -> Advance:
         now_us = self._clock.now_us()

@@ -92,6 +92,8 @@ class Worker:
             self._pool.stop()
             await self._give_up()
         await self._finisher.drained()
+        # Whatever is left behind, others will find interrupted.
+        self.tally.interrupted += self._pool.in_flight
 
     async def _give_up(self) -> None:
         """Cancelled attempts end at once, unless a handler does not let itself be cancelled."""

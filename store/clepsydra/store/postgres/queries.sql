@@ -492,10 +492,13 @@ SELECT
 -- name: audit_violations
 WITH
 rows AS (
-    SELECT true AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at
+    SELECT
+        true AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at,
+        NULL::bigint AS rescheduled_at
     FROM clepsydra.incoming_queue
     UNION ALL
-    SELECT false, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM clepsydra.processing_queue
+    SELECT false, shard_id, scheduled_at, action_id, action_guid, scheduled_at, last_reschedule_at
+    FROM clepsydra.processing_queue
 ),
 broken AS (
     SELECT s.meta_action_id AS action_id, s.meta_action_guid AS guid
@@ -506,7 +509,7 @@ broken AS (
     ORDER BY s.meta_action_id
     LIMIT $1
 )
-SELECT b.action_id, b.guid, r.is_incoming, r.shard_id, r.at, r.scheduled_at
+SELECT b.action_id, b.guid, r.is_incoming, r.shard_id, r.at, r.scheduled_at, r.rescheduled_at
 FROM broken AS b
 LEFT JOIN rows AS r ON r.action_id = b.action_id AND r.action_guid = b.guid
 ORDER BY b.action_id, r.is_incoming DESC, r.shard_id, r.at;

@@ -131,9 +131,9 @@ def audit(connection: apsw.Connection, limit: int) -> Audit:
     return Audit(actions, live, rows - live, actions - with_row, with_several, violations)
 
 
-def _row_of(action_id: str, guid: str, is_incoming: int, shard_id: int, at_us: int, scheduled_at_us: int) -> Row:
+def _row_of(action_id: str, guid: str, is_incoming: int, shard_id: int, at_us: int, *times_us: Any) -> Row:
     queue = Queue.INCOMING if is_incoming else Queue.PROCESSING
-    return Row(queue, shard_id, at_us, action_id, guid, scheduled_at_us)
+    return Row(queue, shard_id, at_us, action_id, guid, *times_us)
 
 
 def _earliest(*times: int | None) -> int | None:

@@ -336,13 +336,15 @@ SELECT
 
 -- name: audit_violations
 WITH rows AS (
-    SELECT 1 AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at FROM incoming_queue
+    SELECT 1 AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at, NULL AS rescheduled_at
+    FROM incoming_queue
     UNION ALL
-    SELECT 0, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM processing_queue
+    SELECT 0, shard_id, scheduled_at, action_id, action_guid, scheduled_at, last_reschedule_at FROM processing_queue
 )
 SELECT
     s.meta_action_id, s.meta_action_guid,
-    json_group_array(json_array(r.is_incoming, r.shard_id, r.at, r.scheduled_at)) FILTER (WHERE r.shard_id IS NOT NULL)
+    json_group_array(json_array(r.is_incoming, r.shard_id, r.at, r.scheduled_at, r.rescheduled_at))
+        FILTER (WHERE r.shard_id IS NOT NULL)
 FROM scheduled_actions AS s
 LEFT JOIN rows AS r ON r.action_id = s.meta_action_id AND r.action_guid = s.meta_action_guid
 GROUP BY s.meta_action_id

@@ -1,0 +1,76 @@
+"""The oracle finds out a store that breaks a promise, and what it tells can be read, repeated and made smaller."""
+
+import re
+
+import pytest
+
+from tests.interleaving import mutations
+from tests.interleaving.world import World
+from tests.simulation.__main__ import main
+from tests.simulation.campaign import plan_of
+from tests.simulation.plan import Plan
+from tests.simulation.run import Report, run_plan
+from tests.simulation.shrink import shrink, size_of
+
+# Each with some of the seeds in which it shows: one in ten, or one in a hundred.
+_BROKEN_STORES = {
+    mutations.MigrateWithoutLooking: (368, 407, 410),
+    mutations.FinishWithoutGuid: (112, 132, 162),
+    mutations.StatusKeepsItsVersion: (4, 5, 7),
+    mutations.BeginWithoutMark: (41, 54, 120),
+    mutations.PutWithoutComparison: (0, 1, 2),
+    mutations.DeleteWithoutTombstone: (245, 250, 469),
+}
+
+
+def _broken(mutation: type[World]) -> Report:
+    """The first of its seeds in which the mutation shows."""
+    plans = (plan_of(seed, "memory") for seed in _BROKEN_STORES[mutation])
+    reports = (run_plan(plan, mutation.store_class) for plan in plans)
+    return next(report for report in reports if report.violation is not None)
+
+
+@pytest.mark.parametrize("mutation", _BROKEN_STORES, ids=lambda mutation: mutation.__name__)
+def test_a_broken_store_is_found_out(mutation: type[World]) -> None:
+    assert run_plan(_broken(mutation).plan).violation is None
+
+
+def test_a_failing_plan_is_made_smaller_and_fails_in_the_same_way() -> None:
+    store = mutations.PutWithoutComparison.store_class
+    found = _broken(mutations.PutWithoutComparison)
+    assert found.violation is not None
+    promise = found.violation.promise
+    sizes: list[int] = []
+
+    def fails(plan: Plan) -> bool:
+        violation = run_plan(plan, store).violation
+        return violation is not None and violation.promise == promise
+
+    smallest = shrink(found.plan, fails, lambda plan: sizes.append(size_of(plan)))
+    assert fails(smallest)
+    assert sizes == sorted(sizes, reverse=True)
+    assert size_of(smallest) < size_of(found.plan) / 2
+    # Nothing more can be left out.
+    assert shrink(smallest, fails) == smallest
+
+
+def test_a_broken_promise_is_told_as_a_history_that_can_be_read() -> None:
+    found = _broken(mutations.DeleteWithoutTombstone)
+    lines = list(found.history.lines())
+    assert any("oracle           VIOLATION" in line for line in lines)
+    # When, who, what; times are seconds since the start and guids are short.
+    assert all(re.match(r" *\d+\.\d{6}  \S+ +\S+", line) for line in lines)
+    assert any(re.search(r"scheduler-\d#\d +put +a\d [0-9a-f]{6} @\d+\.\d{6} done", line) for line in lines)
+    assert not re.search(r"[0-9a-f]{32}", "".join(line for line in lines if "VIOLATION" not in line))
+
+
+def test_the_command_shows_a_seed_and_its_history(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "6", "--store", "memory", "--verbose"]) == 0
+    told = capsys.readouterr().out
+    assert "nemesis          leaves" in told
+    assert told.endswith("no promise was broken\n")
+
+
+def test_the_command_says_that_there_is_nothing_to_shrink(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--shrink", "6"]) == 0
+    assert capsys.readouterr().out == "seed 6 breaks nothing\n"
