@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install test test-postgres test-ydb lint format proto lock bench bench-peers prove chaos clean
+.PHONY: help up install test test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,10 @@ chaos: install ## Real processes, killed, paused, cut off and starved for about 
 	CHAOS=long $(BIN)/python -m pytest tests/chaos
 	$(BIN)/python -m tests.chaos --store sqlite --kills 300 --actions 100000
 	$(BIN)/python -m tests.chaos --store postgres --kills 100 --actions 100000
+
+fuzz: install ## Generated calls: 50,000 to the API, and long random sequences to every store, for some minutes
+	$(BIN)/python -m tests.fuzz --calls 50000
+	$(BIN)/python -m tests.stateful --examples 100
 
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -169,6 +169,7 @@ async def _entries(world: World) -> dict[str, Entry]:
 
 async def _conclude(world: World) -> None:
     """The last audit, and an end in good order: servers stop when asked, and leave no lock behind."""
+    await world.end_of_audits()
     await world.audit()
     for node in world.servers():
         code = await node.stop()

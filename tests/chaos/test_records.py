@@ -1,5 +1,6 @@
 """Records that outlive a kill: what was torn is as good as not written, and spoils nothing else."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.chaos.appending import Appender, records_in
@@ -17,6 +18,20 @@ def test_a_torn_record_spoils_no_other(tmp_path: Path) -> None:
     first.close()
     second.close()
     assert [record["n"] for record in records_in(path)] == [1, 3, 4]
+
+
+def test_what_many_threads_append_at_once_is_all_there_when_they_return(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    appender = Appender(path, synced=True)
+
+    def append(n: int) -> bool:
+        appender.append([{"n": n}])
+        return {"n": n} in records_in(path)
+
+    with ThreadPoolExecutor(16) as threads:
+        assert all(threads.map(append, range(200)))
+    appender.close()
+    assert sorted(record["n"] for record in records_in(path)) == list(range(200))
 
 
 def test_no_file_holds_no_records(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ class World:
         self._settings = settings
         self._shards = shards
         self._watching: asyncio.Future[None] | None = None
+        self._auditing: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
         try:
@@ -113,6 +114,15 @@ class World:
         self.events["audits"] += 1
         if code != Exit.OK:
             self.troubles.append(f"the audit ended with {code}: {said}")
+
+    def audit_beside(self) -> None:
+        """The same, while the run goes on; one audit at a time, for each reads everything."""
+        if self._auditing is None or self._auditing.done():
+            self._auditing = asyncio.ensure_future(self.audit())
+
+    async def end_of_audits(self) -> None:
+        if self._auditing is not None:
+            await self._auditing
 
     async def audited(self) -> dict[str, int]:
         """What the audit counts."""
@@ -164,9 +174,10 @@ class World:
             self.clients.append(Node(name, arguments, self.folder, {}))
 
     async def _end(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching])
+        for beside in (self._watching, self._auditing):
+            if beside is not None:
+                beside.cancel()
+                await asyncio.wait([beside])
         for node in self.nodes():
             node.kill()
         for wire in self.wires:

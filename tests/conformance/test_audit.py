@@ -2,19 +2,9 @@
 
 import asyncio
 
-from clepsydra.store.port import Action, Audit
+from clepsydra.store.port import Audit
+from tests.conformance.damages import double_row, lose_row
 from tests.conformance.worlds import World, begin, finish, incoming_row, key
-
-
-async def lose_row(world: World, action_id: str) -> None:
-    """Break the invariant by naming a live row as stale, which no worker may do."""
-    await world.store.migrate([], [await world.row_of(action_id)], world.mark())
-
-
-async def double_row(world: World, action: Action) -> None:
-    """Break the invariant by making a guid current twice, which no scheduler may do."""
-    [changed] = await world.carry_out(world.change(action))
-    await world.carry_out(world.change(changed, shard_id=2)._replace(action=action))
 
 
 async def test_the_audit_is_clean_after_every_kind_of_change(world: World) -> None:

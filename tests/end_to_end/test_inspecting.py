@@ -5,10 +5,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from tests.end_to_end.conftest import Command, Start, StartUp
+from tests.end_to_end.damaging import damage
 from tests.end_to_end.processes import eventually
 
 
@@ -21,12 +21,6 @@ def store(start_up: StartUp, command: Command, tmp_path: Path) -> Path:
     command("update", "two", "--in", "3d", "--server", up.address)
     assert up.stop() == 0
     return tmp_path / "clepsydra.db"
-
-
-def _damage(store: Path, statement: str) -> None:
-    connection = apsw.Connection(str(store))
-    connection.execute(statement)
-    connection.close()
 
 
 def test_a_store_that_is_well(store: Path, command: Command) -> None:
@@ -51,8 +45,8 @@ def test_a_store_that_is_well(store: Path, command: Command) -> None:
 
 
 def test_an_action_without_a_row_is_a_violation(store: Path, command: Command) -> None:
-    _damage(store, "DELETE FROM processing_queue WHERE action_id = 'one'")
-    _damage(store, "DELETE FROM incoming_queue WHERE action_id = 'one'")
+    damage(store, "DELETE FROM processing_queue WHERE action_id = 'one'")
+    damage(store, "DELETE FROM incoming_queue WHERE action_id = 'one'")
     audit = command("audit")
     assert audit.code == 1
     assert audit.out.startswith("action one (guid ")
@@ -64,7 +58,7 @@ def test_an_action_without_a_row_is_a_violation(store: Path, command: Command) -
 
 
 def test_an_action_with_two_rows_is_a_violation(store: Path, command: Command) -> None:
-    _damage(
+    damage(
         store,
         "INSERT INTO incoming_queue "
         "SELECT 5, 1, meta_action_id, meta_action_guid, status_scheduled_at FROM scheduled_actions "
@@ -81,7 +75,7 @@ def test_an_action_with_two_rows_is_a_violation(store: Path, command: Command) -
 
 
 def test_an_action_that_cannot_be_decoded_is_found(store: Path, command: Command) -> None:
-    _damage(store, "UPDATE scheduled_actions SET spec = x'ff' WHERE meta_action_id = 'two'")
+    damage(store, "UPDATE scheduled_actions SET spec = x'ff' WHERE meta_action_id = 'two'")
     audit = command("audit")
     assert audit.code == 1
     assert "action two cannot be decoded" in audit.out

@@ -7,6 +7,7 @@ import apsw
 import pytest
 
 from tests.end_to_end.conftest import Command
+from tests.end_to_end.damaging import make_read_only
 
 _LOOKING = ("locks", "stats", "audit")
 _SERVING = ("scheduler", "worker")
@@ -100,23 +101,15 @@ def test_a_schema_that_is_too_new(command: Command, store: Path, name: str) -> N
 
 @pytest.mark.parametrize("name", [*_SERVING, "up"])
 def test_a_store_that_is_read_only(command: Command, store: Path, name: str) -> None:
-    _make_read_only(store)
+    make_read_only(store)
     sentence = "the store good.db is read-only; check the permissions of the file and of its folder"
     _refused(command, name, "sqlite:///good.db", 5, sentence)
 
 
 @pytest.mark.parametrize("name", [*_LOOKING, "init"])
 def test_a_store_that_is_read_only_can_be_looked_at(command: Command, store: Path, name: str) -> None:
-    _make_read_only(store)
+    make_read_only(store)
     assert command(name, "--store", "sqlite:///good.db").code == 0
-
-
-def _make_read_only(store: Path) -> None:
-    """By its format and not by permissions, which mean nothing to root: a write version that SQLite does not know."""
-    header = bytearray(store.read_bytes())
-    assert header[18] == 2, "WAL"
-    header[18] = 3
-    store.write_bytes(header)
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda content: content[:100]])

@@ -272,6 +272,12 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
     ]
 
 
+def test_of_a_long_key_so_much_is_shown_that_what_is_wrong_still_has_room() -> None:
+    request = a_request()
+    request.action.meta.labels["ü" * 1000] = "x"
+    assert paths_of(request) == [f'action.meta.labels["{"ü" * 31}…"]']
+
+
 def test_descriptions_say_what_is_allowed() -> None:
     spec = periodic()
     spec.schedule.periodic.interval.CopyFrom(duration(1))

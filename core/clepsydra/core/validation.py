@@ -56,6 +56,7 @@ _LABEL_VALUE = text(
     rf"[^\x00-\x1f\x7f]{{0,{limits.LABEL_VALUE_LENGTH}}}",
     f"at most {limits.LABEL_VALUE_LENGTH} characters, none of them a control character",
 )
+_LABEL_KEY_SHOWN = 32
 _TOO_MANY_LABELS = wrong(f"must not have more than {limits.LABELS} entries")
 
 
@@ -66,8 +67,13 @@ def _labels(labels: Mapping[str, str]) -> Violations:
     for key, value in labels.items():
         violations = _LABEL_KEY(key) or _LABEL_VALUE(value)
         if violations:
-            found += under(f"[{json.dumps(key)}]", violations)
+            found += under(f"[{json.dumps(_shown(key), ensure_ascii=False)}]", violations)
     return found
+
+
+def _shown(key: str) -> str:
+    """So much of a key that it is recognised, and what is wrong with it still has room in the message."""
+    return key if len(key) <= _LABEL_KEY_SHOWN else key[: _LABEL_KEY_SHOWN - 1] + "…"
 
 
 # In requests, what the scheduler writes itself is ignored: an action that was read can be sent back.

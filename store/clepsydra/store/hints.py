@@ -11,7 +11,9 @@ class Hints:
         self._events = [asyncio.Event() for _ in range(shards)]
 
     def wake(self, shard_id: int) -> None:
-        self._events[shard_id].set()
+        # Nobody waits at a shard that is not there.
+        if 0 <= shard_id < len(self._events):
+            self._events[shard_id].set()
 
     def wake_all(self) -> None:
         for event in self._events:

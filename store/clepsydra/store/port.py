@@ -186,15 +186,21 @@ class Violation(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """The invariant, checked on a consistent snapshot: every action has exactly one live row."""
+    """The invariant, checked on a consistent snapshot: every action has exactly one live row.
+
+    A row in a shard that the installation does not have is not live, whatever its guid: no worker ever looks there.
+    """
 
     actions: int
     live_rows: int
+    # Rows of earlier lives, of actions that are gone, and in stray shards.
     stale_rows: int
     # How many actions break it, and the first of them.
     without_row: int
     with_several_rows: int
     violations: Sequence[Violation]
+    # Numbers of shards that hold rows though the installation has no such shard; none, unless somebody damaged it.
+    stray_shards: Sequence[int] = ()
 
 
 class Store(Protocol):

@@ -8,7 +8,8 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvloop
@@ -28,14 +29,19 @@ def run_process(serve: Callable[[asyncio.Event], Awaitable[None]], log: Filterin
 
     async def process() -> None:
         stop = asyncio.Event()
-        _stop_on_signals(stop, log)
-        try:
-            await serve(stop)
-        except (StoreError, Failure):
-            raise
-        except Exception:
-            log.exception("the process ends by a defect of Clepsydra")
-            raise
+
+        def ask(signum: signal.Signals) -> None:
+            log.info("stopping: what runs is finished first; a second signal ends at once", signal=signum.name)
+            stop.set()
+
+        with asked_by_signals(ask):
+            try:
+                await serve(stop)
+            except (StoreError, Failure):
+                raise
+            except Exception:
+                log.exception("the process ends by a defect of Clepsydra")
+                raise
 
     _suit_the_interpreter()
     uvloop.run(process())
@@ -64,19 +70,25 @@ async def run_parts(stop: asyncio.Event, *parts: Awaitable[None]) -> None:
         part.result()
 
 
-def _stop_on_signals(stop: asyncio.Event, log: FilteringBoundLogger) -> None:
+@contextmanager
+def asked_by_signals(ask: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Within, the first signal asks to stop, and the next one ends the process."""
     loop = asyncio.get_running_loop()
 
-    def ask(signum: signal.Signals) -> None:
+    def came(signum: signal.Signals) -> None:
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
             # Not through the event loop: it may be what hangs.
             signal.signal(each, _end_at_once)
-        log.info("stopping: what runs is finished first; a second signal ends at once", signal=signum.name)
-        stop.set()
+        ask(signum)
 
     for each in _SIGNALS:
-        loop.add_signal_handler(each, ask, each)
+        loop.add_signal_handler(each, came, each)
+    try:
+        yield
+    finally:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
 
 
 def _end_at_once(signum: int, _frame: FrameType | None) -> None:

@@ -247,7 +247,7 @@ class MemoryStore:
         live: dict[str, list[Row]] = {action_id: [] for action_id in self.actions}
         stale = 0
         for row in self._all_rows():
-            if self._live_action(row) is None:
+            if self._live_action(row) is None or row.shard_id not in self.shard_locks:
                 stale += 1
             else:
                 live[row.action_id].append(row)
@@ -263,6 +263,7 @@ class MemoryStore:
             without_row=sum(not violation.rows for violation in broken),
             with_several_rows=sum(len(violation.rows) > 1 for violation in broken),
             violations=broken[:limit],
+            stray_shards=tuple(sorted({row.shard_id for row in self._all_rows()} - self.shard_locks.keys())),
         )
 
     def _shard(self, queue: Queue, shard_id: int) -> list[Row]:

@@ -471,15 +471,16 @@ FROM
 -- name: audit_counts
 WITH
 rows AS (
-    SELECT action_id, action_guid FROM clepsydra.incoming_queue
+    SELECT shard_id, action_id, action_guid FROM clepsydra.incoming_queue
     UNION ALL
-    SELECT action_id, action_guid FROM clepsydra.processing_queue
+    SELECT shard_id, action_id, action_guid FROM clepsydra.processing_queue
 ),
 live AS (
     SELECT s.meta_action_id AS action_id, count(*) AS n
     FROM rows AS r
     JOIN clepsydra.scheduled_actions AS s
         ON s.meta_action_id_hash = 0 AND s.meta_action_id = r.action_id AND s.meta_action_guid = r.action_guid
+    WHERE r.shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM clepsydra.shard_locks)
     GROUP BY s.meta_action_id
 )
 SELECT
@@ -487,7 +488,12 @@ SELECT
     (SELECT coalesce(sum(n), 0)::bigint FROM live),
     (SELECT count(*) FROM rows),
     (SELECT count(*) FROM live),
-    (SELECT count(*) FROM live WHERE n > 1);
+    (SELECT count(*) FROM live WHERE n > 1),
+    ARRAY(
+        SELECT DISTINCT shard_id FROM rows
+        WHERE shard_id NOT BETWEEN 0 AND (SELECT max(shard_id) FROM clepsydra.shard_locks)
+        ORDER BY shard_id
+    );
 
 -- name: audit_violations
 WITH
@@ -496,9 +502,15 @@ rows AS (
         true AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at,
         NULL::bigint AS rescheduled_at
     FROM clepsydra.incoming_queue
+    WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM clepsydra.shard_locks)
     UNION ALL
+<<<<<<< HEAD
     SELECT false, shard_id, scheduled_at, action_id, action_guid, scheduled_at, last_reschedule_at
     FROM clepsydra.processing_queue
+=======
+    SELECT false, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM clepsydra.processing_queue
+    WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM clepsydra.shard_locks)
+>>>>>>> 1d968bda0061d1035c168f6b038812db5edede3d
 ),
 broken AS (
     SELECT s.meta_action_id AS action_id, s.meta_action_guid AS guid

@@ -128,7 +128,8 @@ def audit(connection: apsw.Connection, limit: int) -> Audit:
             Violation(action_id, guid, [_row_of(action_id, guid, *row) for row in json.loads(found)])
             for action_id, guid, found in fetch(connection, "audit_violations", {"limit": limit})
         ]
-    return Audit(actions, live, rows - live, actions - with_row, with_several, violations)
+    stray_shards = tuple(shard_id for (shard_id,) in fetch(connection, "audit_stray_shards"))
+    return Audit(actions, live, rows - live, actions - with_row, with_several, violations, stray_shards)
 
 
 def _row_of(action_id: str, guid: str, is_incoming: int, shard_id: int, at_us: int, *times_us: Any) -> Row:

@@ -316,15 +316,16 @@ SELECT
 -- name: audit_counts
 WITH
 rows AS (
-    SELECT action_id, action_guid FROM incoming_queue
+    SELECT shard_id, action_id, action_guid FROM incoming_queue
     UNION ALL
-    SELECT action_id, action_guid FROM processing_queue
+    SELECT shard_id, action_id, action_guid FROM processing_queue
 ),
 live AS (
     SELECT s.meta_action_id AS action_id, count(*) AS n
     FROM rows AS r
     JOIN scheduled_actions AS s
         ON s.meta_action_id_hash = 0 AND s.meta_action_id = r.action_id AND s.meta_action_guid = r.action_guid
+    WHERE r.shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM shard_locks)
     GROUP BY s.meta_action_id
 )
 SELECT
@@ -334,12 +335,30 @@ SELECT
     (SELECT count(*) FROM live),
     (SELECT count(*) FROM live WHERE n > 1);
 
+-- name: audit_stray_shards
+SELECT shard_id FROM incoming_queue WHERE shard_id > (SELECT max(shard_id) FROM shard_locks)
+UNION
+SELECT shard_id FROM processing_queue WHERE shard_id > (SELECT max(shard_id) FROM shard_locks)
+UNION
+SELECT shard_id FROM incoming_queue WHERE shard_id < 0
+UNION
+SELECT shard_id FROM processing_queue WHERE shard_id < 0
+ORDER BY shard_id;
+
 -- name: audit_violations
 WITH rows AS (
+<<<<<<< HEAD
     SELECT 1 AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at, NULL AS rescheduled_at
     FROM incoming_queue
     UNION ALL
     SELECT 0, shard_id, scheduled_at, action_id, action_guid, scheduled_at, last_reschedule_at FROM processing_queue
+=======
+    SELECT 1 AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at FROM incoming_queue
+    WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM shard_locks)
+    UNION ALL
+    SELECT 0, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM processing_queue
+    WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM shard_locks)
+>>>>>>> 1d968bda0061d1035c168f6b038812db5edede3d
 )
 SELECT
     s.meta_action_id, s.meta_action_guid,

@@ -19,12 +19,16 @@ from clepsydra.store.ydb.sessions import Parameters, Sessions, Snapshot
 _PAGE = 10_000
 
 
-async def audit(sessions: Sessions, limit: int, timeout_s: float) -> Audit:
+async def audit(sessions: Sessions, shards: int, limit: int, timeout_s: float) -> Audit:
     async with sessions.snapshot(timeout_s) as snapshot:
         rows: Counter[bytes] = Counter()
+        stray: Counter[int] = Counter()
         for queue in Queue:
             async for row in _rows(snapshot, queue):
-                rows[_life(row["action_id"], row["action_guid"])] += 1
+                if row["shard_id"] < shards:
+                    rows[_life(row["action_id"], row["action_guid"])] += 1
+                else:
+                    stray[row["shard_id"]] += 1
         counts = _Counts(limit)
         async for action in _scan(snapshot, "audit_actions", (0, ""), _action_position, _after_action):
             action_id, guid = action["meta_action_id"], action["meta_action_guid"]
@@ -32,10 +36,11 @@ async def audit(sessions: Sessions, limit: int, timeout_s: float) -> Audit:
         return Audit(
             actions=counts.actions,
             live_rows=counts.live_rows,
-            stale_rows=rows.total(),
+            stale_rows=rows.total() + stray.total(),
             without_row=counts.without_row,
             with_several_rows=counts.with_several_rows,
-            violations=await _violations(snapshot, counts.first_broken()),
+            violations=await _violations(snapshot, shards, counts.first_broken()),
+            stray_shards=tuple(sorted(stray)),
         )
 
 
@@ -62,14 +67,14 @@ class _Counts:
         return heapq.nsmallest(self._limit, self._broken)
 
 
-async def _violations(snapshot: Snapshot, broken: list[tuple[str, str]]) -> list[Violation]:
+async def _violations(snapshot: Snapshot, shards: int, broken: list[tuple[str, str]]) -> list[Violation]:
     """Name the rows too. Usually there is nothing to name, and the queues are not read again."""
     found: dict[tuple[str, str], list[Row]] = {life: [] for life in broken}
     if found:
         for queue in Queue:
             async for row in _rows(snapshot, queue):
                 life = (row["action_id"], row["action_guid"])
-                if life in found:
+                if life in found and row["shard_id"] < shards:
                     found[life].append(_row(queue, row))
     return [Violation(*life, found[life]) for life in broken]
 

@@ -141,4 +141,4 @@ class YdbStore:
         return await self._tries.read(lambda: self._lookups.stats(now_us))
 
     async def audit(self, limit: int) -> Audit:
-        return await self._tries.read(lambda: audit(self._sessions, limit, self._limits.scan_timeout_s))
+        return await self._tries.read(lambda: audit(self._sessions, self._shards, limit, self._limits.scan_timeout_s))

@@ -1,33 +1,26 @@
-"""`clepsydra audit`: the invariant, and whether every action can be read."""
+"""`clepsydra audit`: the invariant, and whether every action can be read; with `--repair`, what to do about it."""
 
 import asyncio
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from clepsydra.scheduler.errors import Damaged
-from clepsydra.scheduler.records import decoded
-from clepsydra.store.port import Audit, Row, Store
+from clepsydra.core.ids import Ids
+from clepsydra.store.repair import Repaired, planned
 from clepsydra.tools import options
-from clepsydra.tools.exits import Exit
-from clepsydra.tools.output import Counter, print_json
+from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.findings import Findings, look_for_findings
+from clepsydra.tools.output import print_json
+from clepsydra.tools.params import DURATION
+from clepsydra.tools.repairing import Pace, done_in_words, plan_in_words, repair_gently
 from clepsydra.tools.settings import Settings
-from clepsydra.tools.stores import opened
-from clepsydra.tools.times import rfc3339
+from clepsydra.tools.stores import opened, opened_for_writing
 
-_PAGE = 1000
-
-
-class Findings(NamedTuple):
-    audit: Audit
-    # Of the actions that cannot be decoded: how many there are, and the ids of the first of them.
-    undecodable: int
-    undecodable_ids: list[str]
-
-    @property
-    def is_clean(self) -> bool:
-        return not (self.audit.without_row or self.audit.with_several_rows or self.undecodable)
+_ONLY_WITH_REPAIR = ("dry_run", "yes", "slice_size", "pause_us")
 
 
 @click.command(
@@ -36,93 +29,130 @@ class Findings(NamedTuple):
 Examples:
   clepsydra audit
   clepsydra audit --json | jq .violations
+  clepsydra audit --repair
+  clepsydra audit --repair --dry-run
+  clepsydra audit --repair --yes --slice 1000 --pause 1s
 
 Every action must have exactly one row that carries its current guid, in incoming_queue or in processing_queue. This is
 checked on one consistent snapshot, while schedulers and workers go on. Rows with old guids are no violation: they are
-counted, and workers collect them. Exit code 1: a violation, or an action that cannot be decoded.""",
+counted, and workers collect them. Exit code 1: a violation, or an action that cannot be decoded.
+
+A repair says what it would do, asks, and does it while schedulers and workers go on: an action with no live row, or
+with several, gets a new life with one row, and goes on where it was; rows that no action needs are removed. Ctrl-C
+stops it after the slice it is at. Then it audits again, and that audit gives the exit code.""",
 )
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Name so many violations at most.")
+@click.option("--repair", is_flag=True, help="Give each action one live row again, and remove what is left over.")
+@click.option("--dry-run", is_flag=True, help="With --repair: say what it would do, and do nothing.")
+@click.option("--yes", is_flag=True, help="With --repair: do not ask.")
+@click.option(
+    "--slice",
+    "slice_size",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="With --repair: so many actions or rows at once.",
+)
+@click.option(
+    "--pause",
+    "pause_us",
+    type=DURATION,
+    default="10ms",
+    show_default=True,
+    help="With --repair: how long to wait after each slice.",
+)
 @options.as_json
 @options.store
 @options.reads_settings
-def audit_command(settings: Settings, limit: int, as_json: bool) -> int:
-    """Check that no action is lost: each has exactly one live row, and can be read."""
-    findings = asyncio.run(_audit(settings.store, limit))
+def audit_command(
+    settings: Settings,
+    limit: int,
+    repair: bool,
+    dry_run: bool,
+    yes: bool,
+    slice_size: int,
+    pause_us: int,
+    as_json: bool,
+) -> int:
+    """Check that no action is lost: each has exactly one live row, and can be read. Or repair what is not so."""
+    _refuse_contradictions(repair, as_json and not (dry_run or yes))
+    before = asyncio.run(_audit(settings.store, limit))
+    if not repair:
+        _show(before, as_json)
+        return _code(before)
+    say: Callable[[str], None] = (lambda _line: None) if as_json else click.echo
+    plan = planned(before.audit)
+    for line in (*before.lines(), plan_in_words(plan)):
+        say(line)
+    ended: _Ended | None = None
+    if not dry_run and any(plan) and (yes or _confirmed()):
+        ended = asyncio.run(_repair(settings.store, limit, Pace(slice_size, pause_us)))
+        for line in ended.lines():
+            say(line)
     if as_json:
-        print_json(_as_dict(findings))
-    else:
-        for line in _lines(findings):
-            click.echo(line)
-    return Exit.OK if findings.is_clean else Exit.NEGATIVE
+        print_json({"before": before.as_dict(), "plan": plan._asdict(), **(ended.as_dict() if ended else {})})
+    return _code(before) if ended is None else ended.code
+
+
+def _refuse_contradictions(repair: bool, cannot_ask: bool) -> None:
+    context = click.get_current_context()
+    for param in context.command.params:
+        given = context.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if not repair and given and param.name in _ONLY_WITH_REPAIR:
+            raise click.UsageError(f"{param.opts[0]} says how to repair, and needs --repair")
+    if repair and cannot_ask:
+        raise click.UsageError("--repair with --json cannot ask: add --dry-run to look, or --yes to repair")
 
 
 async def _audit(url: str, limit: int) -> Findings:
     async with opened(url) as store:
-        audit = await store.audit(limit)
-        undecodable, ids = await _find_undecodable(store, limit)
-    return Findings(audit, undecodable, ids)
+        return await look_for_findings(store, limit)
 
 
-async def _find_undecodable(store: Store, limit: int) -> tuple[int, list[str]]:
-    """Read every action, page by page: what comes and goes meanwhile does not matter here."""
-    counter = Counter("actions read")
-    found = read = 0
-    ids: list[str] = []
-    after_id: str | None = None
-    while page := await store.list_actions(after_id, _PAGE):
-        for action in page:
-            try:
-                decoded(action)
-            except Damaged:
-                found += 1
-                if len(ids) < limit:
-                    ids.append(action.action_id)
-        read += len(page)
-        counter.show(read)
-        after_id = page[-1].action_id
-    counter.clear()
-    return found, ids
+async def _repair(url: str, limit: int, pace: Pace) -> "_Ended":
+    async with opened_for_writing(url) as store:
+        repaired, stopped_by = await repair_gently(store, Ids.from_system(), pace)
+        return _Ended(repaired, stopped_by, None if stopped_by else await look_for_findings(store, limit))
 
 
-def _lines(findings: Findings) -> Iterator[str]:
-    audit = findings.audit
-    for violation in audit.violations:
-        if not violation.rows:
-            yield f"action {violation.action_id} (guid {violation.guid}) has no live row"
+class _Ended(NamedTuple):
+    """How a repair ended: what it did, and the audit after it; or the signal that stopped it before."""
+
+    repaired: Repaired
+    stopped_by: signal.Signals | None
+    after: Findings | None
+
+    def lines(self) -> Iterator[str]:
+        yield done_in_words(self.repaired)
+        if self.after is None:
+            yield "Stopped before the end; the same command does the rest."
         else:
-            places = "; ".join(_place(row) for row in violation.rows)
-            yield f"action {violation.action_id} (guid {violation.guid}) has {len(violation.rows)} live rows: {places}"
-    for action_id in findings.undecodable_ids:
-        yield f"action {action_id} cannot be decoded: remove it and add it anew"
-    if findings.is_clean:
-        yield f"No violation: {audit.actions:,} actions, each with exactly one live row; {audit.stale_rows:,} old rows."
+            yield from self.after.lines()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"repaired": self.repaired._asdict(), "after": self.after and self.after.as_dict()}
+
+    @property
+    def code(self) -> int:
+        return 128 + self.stopped_by if self.stopped_by else _code(self.after)
+
+
+def _confirmed() -> bool:
+    click.echo("Repair it? [y/N] ", nl=False, err=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        click.echo(err=True)
+        raise Failure("nothing was repaired, for nobody answered: --yes repairs without asking", Exit.USAGE)
+    return answer.strip().lower() in {"y", "yes"}
+
+
+def _show(findings: Findings, as_json: bool) -> None:
+    if as_json:
+        print_json(findings.as_dict())
     else:
-        yield (
-            f"Of {audit.actions:,} actions, {audit.without_row:,} have no live row, {audit.with_several_rows:,} have "
-            f"more than one, and {findings.undecodable:,} cannot be decoded; {audit.stale_rows:,} old rows."
-        )
+        for line in findings.lines():
+            click.echo(line)
 
 
-def _place(row: Row) -> str:
-    return f"{row.queue.value}, shard {row.shard_id}, due {rfc3339(row.scheduled_at_us)}"
-
-
-def _as_dict(findings: Findings) -> dict[str, Any]:
-    audit = findings.audit
-    return {
-        "ok": findings.is_clean,
-        "actions": audit.actions,
-        "live_rows": audit.live_rows,
-        "stale_rows": audit.stale_rows,
-        "without_row": audit.without_row,
-        "with_several_rows": audit.with_several_rows,
-        "violations": [
-            {"id": v.action_id, "guid": v.guid, "rows": [_row_as_dict(row) for row in v.rows]} for v in audit.violations
-        ],
-        "undecodable": findings.undecodable,
-        "undecodable_ids": findings.undecodable_ids,
-    }
-
-
-def _row_as_dict(row: Row) -> dict[str, Any]:
-    return {"queue": row.queue.value, "shard": row.shard_id, "due_time": rfc3339(row.scheduled_at_us)}
+def _code(findings: Findings | None) -> int:
+    return Exit.OK if findings is not None and findings.is_clean else Exit.NEGATIVE
