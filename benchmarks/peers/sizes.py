@@ -30,12 +30,12 @@ FULL = Sizes(
 )
 
 QUICK = Sizes(
-    create_s=0.5,
-    drain_jobs=3_000,
-    drain_s=5.0,
-    late_jobs=100,
-    spread_s=2.0,
-    stored=10_000,
+    create_s=1.0,
+    drain_jobs=20_000,
+    drain_s=4.0,
+    late_jobs=500,
+    spread_s=5.0,
+    stored=100_000,
     idle_s=2.0,
     kill_jobs=20_000,
 )
