@@ -57,7 +57,7 @@ lock: ## Choose the newest allowed versions of all dependencies anew
 bench: install ## Measure this machine: creates, drain, lateness, memory, idle CPU
 	$(BIN)/python -m benchmarks
 
-bench-peers: install ## The same work on other tools, beside ours: about an hour (ARGS=--quick: some minutes)
+bench-peers: install ## The same work on other tools, beside ours: 50 minutes (ARGS=--quick: some)
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 prove: install ## Every interleaving of small worlds, then simulated runs, for PROVE_SECONDS (600) on all cores

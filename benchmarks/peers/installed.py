@@ -17,10 +17,17 @@ class NotInstalled(Exception):
     """A client failed: the text is the end of what it said."""
 
 
-def install() -> None:
-    """What is there in the pinned versions is left alone."""
+def install() -> str | None:
+    """What is there in the pinned versions is left alone. Returns why there are no peers on Node.js, if there are none.
+
+    Those in Python are needed in any case, because Node.js itself comes with them.
+    """
     _install_packages()
-    _install_modules()
+    try:
+        _install_modules()
+    except (NotInstalled, OSError, subprocess.TimeoutExpired) as failed:
+        return f"npm could not install them, which needs a registry that can be reached: {failed}"
+    return None
 
 
 def node() -> Path:

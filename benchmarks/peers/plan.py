@@ -23,10 +23,10 @@ _BEST = {
 }
 # Where the settings that a tool comes with are of interest too; elsewhere peers are measured at their best only.
 _AT_DEFAULT = ("lateness", "lateness in a full store")
-# Taken in the first round only: matters of seconds or minutes, not of noise, and an hour is long enough.
+# Taken in the first round only: matters of seconds or minutes, not of noise, and an hour is too long.
 _ONCE = ("kill",)
-# The same, of the peers: whoever looks for work once a second is late by half of it in every round.
-_ONCE_FOR_PEERS = (("lateness", DEFAULT), ("lateness in a full store", DEFAULT))
+# A peer that rests so long between two looks for due jobs is late by half of it in every round, and in every store.
+_LONG_PAUSE_S = 0.5
 
 
 class Step(NamedTuple):
@@ -34,6 +34,11 @@ class Step(NamedTuple):
     case: str
     variant: str
     tool: Tool
+
+    @property
+    def key(self) -> tuple[int, str, str, str]:
+        """The same as its measurement's."""
+        return self.round, self.case, self.variant, self.tool.name
 
     @property
     def settings(self) -> Settings:
@@ -53,7 +58,8 @@ def variants(tool: Tool, case: str) -> list[str]:
     if tool.is_ours:
         is_tuned = case != "creates" and settings_of(tool, case, BEST) not in ({}, tool.default)
         return [DEFAULT, BEST] if is_tuned else [DEFAULT]
-    return [DEFAULT, BEST] if case in _AT_DEFAULT else [BEST]
+    is_told_already = case == "lateness in a full store" and tool.default_pause_s >= _LONG_PAUSE_S
+    return [DEFAULT, BEST] if case in _AT_DEFAULT and not is_told_already else [BEST]
 
 
 def steps(tools: Sequence[Tool], cases: Sequence[str], rounds: int) -> Iterator[Step]:
@@ -61,11 +67,12 @@ def steps(tools: Sequence[Tool], cases: Sequence[str], rounds: int) -> Iterator[
         for case in (case for case in CASES if case in cases):
             for tool in tools if number % 2 else reversed(tools):
                 for variant in variants(tool, case):
-                    if _is_wanted(number, case, variant, tool):
+                    if number == 1 or not _is_taken_once(case, variant, tool):
                         yield Step(number, case, variant, tool)
 
 
-def _is_wanted(number: int, case: str, variant: str, tool: Tool) -> bool:
-    if number == 1:
+def _is_taken_once(case: str, variant: str, tool: Tool) -> bool:
+    if case in _ONCE:
         return True
-    return case not in _ONCE and (tool.is_ours or (case, variant) not in _ONCE_FOR_PEERS)
+    is_slow = variant == DEFAULT or tool.least_pause_s >= _LONG_PAUSE_S
+    return case in _AT_DEFAULT and is_slow and not tool.is_ours

@@ -36,27 +36,40 @@ def report(results: Results, plot: str) -> str:
 
 def _head(results: Results, plot: str) -> Iterator[str]:
     about, sizes = results.about, results.about["sizes"]
-    machine, versions = about["machine"], about["versions"]
     yield "# Clepsydra beside its peers"
     yield ""
     yield "Made by `make bench-peers`, not by hand. Medians of alternating rounds, the least and the most in brackets."
     yield ""
-    yield (
-        f"Taken {about['taken_at'][:10]} in {about['took_s'] / 60:.0f} minutes on {machine['cores']} cores of "
-        f"{machine['processor']}, {machine['system']}, {machine['file_system']}; a small write is on disk after "
-        f"{machine['sync_ms']:.2f} ms; the load at the start was {machine['load_at_start']:.1f}."
-    )
+    for session in about["sessions"]:
+        machine = session["machine"]
+        yield (
+            f"Taken {session['taken_at'].replace('T', ' ')} on {machine['cores']} cores of {machine['processor']} with "
+            f"{machine['memory_gb']} GB, {machine['system']}, {machine['file_system']}; a small write is on disk after "
+            f"{machine['sync_ms']:.2f} ms; the load at the start was {machine['load_at_start']:.1f}."
+        )
+        yield ""
+    yield f"All measurements together took {about['took_s'] / 60:.0f} minutes. {_disturbed(results)}"
     yield ""
+    versions = {name: version for session in about["sessions"] for name, version in session["versions"].items()}
     yield "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
     yield ""
     yield (
-        f"PostgreSQL has every setting at its default: `fsync`, `synchronous_commit` and `full_page_writes` are on. A "
+        f"PostgreSQL has every setting at its default: `fsync`, `synchronous_commit` and `full_page_writes` are on; "
+        f"SQLite is in WAL mode and `synchronous = FULL` in every tool. A "
         f"backlog is {sizes['drain_jobs']:,} due jobs; a full store holds {sizes['stored']:,} jobs of the far future; "
         f"{sizes['late_jobs']:,} jobs on time are spread over {sizes['spread_s']:g} s. Peers are measured at the best "
         "settings known to us for each case, ours as they come: see [their settings](#the-tools-and-their-settings)."
     )
     yield ""
     yield f"![The same figures as bars]({plot})"
+
+
+def _disturbed(results: Results) -> str:
+    shares = sorted(measured.disturbed_percent for measured in results.measurements) or [0.0]
+    return (
+        f"Others used {shares[len(shares) // 2]:.0f} % of the machine in the median, and {shares[-1]:.0f} % at most, "
+        "as seen for a moment before each of them."
+    )
 
 
 def _targets(results: Results) -> Iterator[str]:
@@ -92,7 +105,11 @@ def _creates(results: Results) -> Iterator[str]:
 def _drain(results: Results) -> Iterator[str]:
     yield "## Due no-op jobs executed a second"
     yield ""
-    yield "From when all workers are at it to the last outcome in the store; the memory is the most that a worker had."
+    yield (
+        "From when all workers are at it to the last outcome in the store; a peer that is not at the end after "
+        f"{results.about['sizes']['drain_s']:g} s is measured by what it has done by then. The memory is the most "
+        "that a worker had."
+    )
     yield ""
     cases = ("drain by one", "drain by two")
     names = {row: None for case in cases for row in _rows(results, case)}
@@ -113,6 +130,11 @@ def _drain(results: Results) -> Iterator[str]:
 
 def _lateness(results: Results) -> Iterator[str]:
     yield "## Lateness, in milliseconds"
+    yield ""
+    yield (
+        "A peer that rests for half a second or more between two looks for due jobs is measured once: its lateness is "
+        "that pause, not noise. So are the defaults of all peers; in a full store only if their pause is shorter."
+    )
     for case, title in (("lateness", "In an empty store"), ("lateness in a full store", "In a full store")):
         yield ""
         yield f"{title}:"
@@ -143,7 +165,11 @@ def _idle(results: Results) -> Iterator[str]:
 def _kill(results: Results) -> Iterator[str]:
     yield "## After `kill -9` of a worker in the midst of a backlog"
     yield ""
-    yield "Two workers, where a tool allows that; jobs of 50 ms; the killed worker is started again at once."
+    yield (
+        "One round. Two workers, where a tool allows that; jobs of 50 ms; the killed worker is started again at once. "
+        "Held: neither done nor lost when we stopped waiting. All done after: from the kill to the start of the last "
+        "job."
+    )
     yield ""
     rows = []
     for tool, variant, name in _rows(results, "kill"):
@@ -172,6 +198,11 @@ def _tools(results: Results) -> Iterator[str]:
             yield f"- {title}: " + (f"`{json.dumps(settings)}`" if settings else "as it comes")
         for what, why in described["cannot"].items():
             yield f"- cannot do *{what}*: {why}"
+    for name, why in results.about["left_out"].items():
+        yield ""
+        yield f"### {name}"
+        yield ""
+        yield f"Not measured: {why.strip().splitlines()[0]}"
 
 
 def _failures(results: Results) -> Iterator[str]:

@@ -2,13 +2,13 @@
 
 import json
 import os
-import platform
 import statistics
-import tempfile
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks.peers.sizes import Sizes
+from benchmarks.peers.tool import Tool
 
 Document = dict[str, Any]
 
@@ -24,6 +24,12 @@ class Measurement(NamedTuple):
     figures: dict[str, float]
     took_s: float
     error: str | None = None
+    # What others used of the machine just before.
+    disturbed_percent: float = 0.0
+
+    @property
+    def key(self) -> tuple[int, str, str, str]:
+        return self.round, self.case, self.variant, self.tool
 
 
 class Spread(NamedTuple):
@@ -35,10 +41,19 @@ class Spread(NamedTuple):
     rounds: int
 
 
+class NotComparable(Exception):
+    """Figures of a file and those that are to be added do not belong together: the text says why."""
+
+
 class Results:
     def __init__(self, about: Document, measurements: Iterable[Measurement] = ()) -> None:
         self.about = about
         self.measurements = list(measurements)
+
+    @classmethod
+    def begun(cls, sizes: Sizes) -> "Results":
+        """Nothing yet."""
+        return cls({"sizes": sizes._asdict(), "sessions": [], "tools": {}, "left_out": {}, "took_s": 0.0})
 
     @classmethod
     def read(cls, path: Path) -> "Results":
@@ -48,7 +63,34 @@ class Results:
     def write(self, path: Path) -> None:
         document = {"about": self.about, "measurements": [measured._asdict() for measured in self.measurements]}
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        # Whoever ends the run meanwhile leaves the file whole.
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(document, indent=1) + "\n")
+        os.replace(new, path)
+
+    def join(self, session: Document, tools: Sequence[Tool], left_out: Mapping[str, str | None], sizes: Sizes) -> None:
+        """Measurements of a session are to be added. Raises if they would not be comparable."""
+        if self.about["sizes"] != sizes._asdict():
+            raise NotComparable(f"the file has figures of other work than this: {self.about['sizes']}")
+        self.about["sessions"].append(session)
+        described = {tool.name: tool.described() for tool in tools}
+        for name, known in self.about["tools"].items():
+            if described.get(name, known)["settings"] != known["settings"]:
+                raise NotComparable(f"the file has figures of {name} with other settings: begin anew, without --resume")
+        self.about["tools"] |= described
+        self.about["left_out"] = {
+            name: why for name, why in {**self.about["left_out"], **left_out}.items() if name not in described
+        }
+
+    def has(self, *key: object) -> bool:
+        """What failed is measured again."""
+        return any(measured.key == key and measured.error is None for measured in self.measurements)
+
+    def add(self, measurement: Measurement) -> None:
+        """In place of an earlier one that failed."""
+        self.measurements = [measured for measured in self.measurements if measured.key != measurement.key]
+        self.measurements.append(measurement)
+        self.about["took_s"] = sum(measured.took_s for measured in self.measurements)
 
     def values(self, case: str, variant: str, tool: str, figure: str) -> list[float]:
         return [
@@ -77,44 +119,3 @@ class Results:
 
     def peers(self) -> list[str]:
         return [name for name, described in self.about["tools"].items() if not described["ours"]]
-
-
-def machine() -> Document:
-    """What the figures were taken on, and what a sync of its disk takes."""
-    return {
-        "cores": os.cpu_count(),
-        "processor": _processor(),
-        "system": f"{platform.system()} {platform.release()}",
-        "file_system": _file_system(Path(tempfile.gettempdir())),
-        "sync_ms": _sync_ms(),
-        "load_at_start": os.getloadavg()[0],
-    }
-
-
-def _processor() -> str:
-    names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
-def _file_system(folder: Path) -> str:
-    mounts = [line.split() for line in _lines("/proc/mounts")]
-    over = [(place, kind) for _, place, kind, *_ in mounts if folder.is_relative_to(place)]
-    return max(over, key=lambda mount: len(mount[0]))[1] if over else "unknown"
-
-
-def _lines(path: str) -> list[str]:
-    file = Path(path)
-    return file.read_text().splitlines() if file.exists() else []
-
-
-def _sync_ms(tries: int = 100) -> float:
-    """The median time of a small write that is on disk."""
-    taken_s = []
-    with tempfile.TemporaryFile() as file:
-        for _ in range(tries):
-            began = time.perf_counter()
-            file.write(b"x" * 4096)
-            file.flush()
-            os.fdatasync(file.fileno())
-            taken_s.append(time.perf_counter() - began)
-    return statistics.median(taken_s) * 1000

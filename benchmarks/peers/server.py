@@ -70,10 +70,12 @@ class Databases:
 
     def check_durable(self) -> None:
         """Raises if a commit would not be on disk."""
-        for name, wanted in DURABLE.items():
-            found = self.value(f"SHOW {name}")
-            if found != wanted:
-                raise RuntimeError(f"the server has {name} = {found}, and a durable commit needs {wanted}")
+        found = self.durability()
+        if found != DURABLE:
+            raise RuntimeError(f"the server has {found}, and a durable commit needs {DURABLE}")
+
+    def durability(self) -> dict[str, str]:
+        return {name: str(self.value(f"SHOW {name}")) for name in DURABLE}
 
 
 async def _on(url: str, method: str, query: str) -> Any:

@@ -149,7 +149,7 @@ class Setup:
     ) -> "subprocess.Popen[bytes]":
         asked = json.dumps({"store": self._store, "settings": settings, **request})
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "BENCHMARK_RECORDS": str(self.records)}
-        environment["BENCHMARK_REST_S"] = str(self.rest_s)
+        environment |= {"BENCHMARK_REST_S": str(self.rest_s), "TZ": "UTC"}
         return subprocess.Popen(
             [*self.tool.line(), command, asked],
             cwd=self.folder,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 class Sizes(NamedTuple):
     # Each way of creating is tried for this long.
     create_s: float
-    # A backlog, and for how long it is drained at most.
+    # A backlog, and for how long a peer drains it at most.
     drain_jobs: int
     drain_s: float
     # Jobs on time, and over how long they are spread.
@@ -19,9 +19,9 @@ class Sizes(NamedTuple):
 
 
 FULL = Sizes(
-    create_s=3.0,
+    create_s=2.0,
     drain_jobs=50_000,
-    drain_s=15.0,
+    drain_s=8.0,
     late_jobs=2_000,
     spread_s=20.0,
     stored=1_000_000,
@@ -30,12 +30,12 @@ FULL = Sizes(
 )
 
 QUICK = Sizes(
-    create_s=0.5,
-    drain_jobs=3_000,
-    drain_s=5.0,
-    late_jobs=100,
-    spread_s=2.0,
-    stored=10_000,
+    create_s=1.0,
+    drain_jobs=20_000,
+    drain_s=4.0,
+    late_jobs=500,
+    spread_s=5.0,
+    stored=100_000,
     idle_s=2.0,
     kill_jobs=20_000,
 )

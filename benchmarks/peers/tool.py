@@ -52,6 +52,9 @@ class Tool:
     kill_jobs: int = 2_000
     # The name of a case or of a way to create, and why the tool cannot do it.
     cannot: Mapping[str, str] = field(default_factory=dict)
+    # How long a worker rests between two looks for due jobs, as it comes and at the least: half of it is its lateness.
+    default_pause_s: float = 0.0
+    least_pause_s: float = 0.0
     # A running worker does not notice jobs that another process creates.
     worker_comes_last: bool = False
     # How long before the first job is due its creation begins.

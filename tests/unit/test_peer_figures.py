@@ -2,8 +2,11 @@
 
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
+
+import pytest
 
 from benchmarks.peers import records
 from benchmarks.peers.adapters import TOOLS
@@ -12,31 +15,33 @@ from benchmarks.peers.plan import settings_of, steps, variants
 from benchmarks.peers.plot import plot
 from benchmarks.peers.ratios import ratio
 from benchmarks.peers.report import report
-from benchmarks.peers.results import Measurement, Results
-from benchmarks.peers.sizes import QUICK
+from benchmarks.peers.results import Measurement, NotComparable, Results
+from benchmarks.peers.sizes import FULL, QUICK
 from benchmarks.peers.targets import targets
 from benchmarks.peers.tool import Language
 
+SESSION = {
+    "taken_at": "2026-01-02T03:04",
+    "machine": {
+        "cores": 2,
+        "processor": "a processor",
+        "memory_gb": 8,
+        "system": "a system",
+        "file_system": "a file system",
+        "sync_ms": 0.5,
+        "load_at_start": 0.1,
+    },
+    "versions": {},
+}
 OURS, PEER, OTHER = "clepsydra-sqlite", "graphile-worker", "pg-boss"
 
 
 def results(*measurements: Measurement) -> Results:
-    about = {
-        "taken_at": "2026-01-02T03:04",
-        "took_s": 60.0,
-        "machine": {
-            "cores": 2,
-            "processor": "a processor",
-            "system": "a system",
-            "file_system": "a file system",
-            "sync_ms": 0.5,
-            "load_at_start": 0.1,
-        },
-        "versions": {},
-        "sizes": QUICK._asdict(),
-        "tools": {name: TOOLS[name].described() for name in (OURS, PEER, OTHER)},
-    }
-    return Results(about, measurements)
+    begun = Results.begun(QUICK)
+    begun.join(SESSION, [TOOLS[name] for name in (OURS, PEER, OTHER)], {}, QUICK)
+    for measured in measurements:
+        begun.add(measured)
+    return begun
 
 
 def drained(number: int, tool: str, per_s: float) -> Measurement:
@@ -118,6 +123,37 @@ def test_figures_are_the_same_after_a_file(tmp_path: Path) -> None:
     read = Results.read(tmp_path / "figures.json")
 
     assert (read.about, read.measurements) == (written.about, written.measurements)
+
+
+def test_a_run_that_is_resumed_measures_what_is_missing_and_what_failed() -> None:
+    half = results(drained(1, OURS, 100.0), Measurement(1, "drain by one", "best", PEER, {}, 1.0, "it broke"))
+
+    assert half.has(1, "drain by one", "default", OURS)
+    assert not half.has(1, "drain by one", "best", PEER)
+    half.add(drained(1, PEER, 200.0))
+    assert [measured.error for measured in half.measurements] == [None, None]
+
+
+def test_figures_of_other_work_or_other_settings_are_not_put_together() -> None:
+    half = results(drained(1, OURS, 100.0))
+
+    with pytest.raises(NotComparable, match="other work"):
+        half.join(SESSION, [], {}, FULL)
+    with pytest.raises(NotComparable, match="graphile-worker with other settings"):
+        half.join(SESSION, [replace(TOOLS[PEER], drain={"concurrentJobs": 1})], {}, QUICK)
+
+
+def test_the_page_says_which_tools_could_not_be_installed() -> None:
+    found = results(drained(1, OURS, 100.0))
+    found.join(SESSION, [], {"a-peer": "npm could not install them"}, QUICK)
+
+    assert "### a-peer\n\nNot measured: npm could not install them" in report(found, "plot.svg")
+
+
+def test_a_peer_whose_lateness_is_its_pause_is_measured_once() -> None:
+    planned = [(step.case, step.variant) for step in steps([TOOLS["huey"]], list(CASES), 3) if "lateness" in step.case]
+
+    assert planned == [("lateness", "default"), ("lateness", "best"), ("lateness in a full store", "best")]
 
 
 def test_ours_are_measured_in_every_round_of_every_case_but_the_kill_and_peers_at_their_best() -> None:

@@ -18,6 +18,8 @@ TOOL = Tool(
     unfinished="SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING') "
     "OR status = 'DELAYED' AND delay_until_epoch_ms <= extract(epoch FROM now()) * 1000",
     pace_per_s=200,
+    default_pause_s=1.0,
+    least_pause_s=1.0,
     creates={"pool": 20, "batch": 500, "batches_in_flight": 4},
     drain={"config": _CONFIG, "queue": {"polling_interval_sec": 0.05, "worker_concurrency": 200}},
     lateness={"config": _CONFIG, "queue": {"polling_interval_sec": 0.01, "worker_concurrency": 200}},

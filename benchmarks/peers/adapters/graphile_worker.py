@@ -16,6 +16,8 @@ TOOL = Tool(
     about=__doc__,
     unfinished="SELECT count(*) FROM graphile_worker._private_jobs WHERE run_at <= now()",
     pace_per_s=8_000,
+    default_pause_s=2.0,
+    least_pause_s=0.004,
     creates={"pool": 16, "batch": 1000, "batches_in_flight": 4},
     drain={
         "concurrentJobs": 24,

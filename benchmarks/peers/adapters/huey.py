@@ -1,8 +1,8 @@
 """huey on SQLite, Python.
 
-WAL mode and a sync at every commit, its defaults. A worker deletes a job from the queue when it takes it, before it has
-run. Jobs of the future wait in a table of their own, which its scheduler looks at once a second: a shorter interval is
-refused. So the shortest pause of the workers is all that can be set for jobs on time.
+WAL mode, its default, and `fsync`: a sync at every commit. A worker deletes a job from the queue when it takes it,
+before it has run. Jobs of the future wait in a table of their own, which its scheduler looks at once a second: a
+shorter interval is refused. So the shortest pause of the workers is all that can be set for jobs on time.
 """
 
 from benchmarks.peers.tool import Language, StoreKind, Tool
@@ -16,6 +16,8 @@ TOOL = Tool(
     unfinished="SELECT (SELECT count(*) FROM task) "
     "+ (SELECT count(*) FROM schedule WHERE timestamp <= unixepoch('subsec'))",
     pace_per_s=500,
+    default_pause_s=1.0,
+    least_pause_s=1.0,
     drain={"workers": 2},
     lateness={"workers": 2, "initial_delay": 0.005, "max_delay": 0.005},
     recovery={"workers": 16},

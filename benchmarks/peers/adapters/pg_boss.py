@@ -17,6 +17,8 @@ TOOL = Tool(
     about=__doc__,
     unfinished="SELECT count(*) FROM pgboss.job WHERE name = 'job' AND state < 'completed' AND start_after <= now()",
     pace_per_s=8_000,
+    default_pause_s=2.0,
+    least_pause_s=0.5,
     creates={"boss": {"max": 16}, "batch": 1000, "batches_in_flight": 4},
     drain={"work": {**_BATCHES, "localConcurrency": 2}},
     lateness={"work": {**_BATCHES, "pollingIntervalSeconds": 0.5}},

@@ -15,6 +15,8 @@ TOOL = Tool(
     about=__doc__,
     unfinished="SELECT count(*) FROM pgqueuer WHERE execute_after <= now()",
     pace_per_s=4_000,
+    default_pause_s=0.1,
+    least_pause_s=0.002,
     creates={"pool": 16, "uvloop": True, "batch": 1000, "batches_in_flight": 4},
     drain={"uvloop": True, "batch_size": 500},
     lateness={"uvloop": True, "batch_size": 100, "least_poll_s": 0.002},

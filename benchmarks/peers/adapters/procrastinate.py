@@ -17,7 +17,9 @@ TOOL = Tool(
     about=__doc__,
     unfinished="SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'job' AND status IN ('todo', 'doing') "
     "AND scheduled_at <= now()",
-    pace_per_s=400,
+    pace_per_s=2_000,
+    default_pause_s=5.0,
+    least_pause_s=0.01,
     creates={"pool": 16, "uvloop": True, "batch": 1000, "batches_in_flight": 4},
     drain={**_MANY, "delete_jobs": "always"},
     lateness={**_MANY, "fetch_job_polling_interval": 0.01},

@@ -24,9 +24,9 @@ def lateness(places: Places, tool: Tool, settings: Settings, sizes: Sizes) -> di
 
 
 def lateness_in_full_store(places: Places, tool: Tool, settings: Settings, sizes: Sizes) -> dict[str, float]:
-    """The same beside many jobs of the far future."""
+    """The same beside many jobs of the far future. What an idle worker costs then is asked of ours only."""
     with places.full(tool, sizes.stored) as setup:
-        return _lateness(setup, settings, sizes)
+        return _lateness(setup, settings, sizes if tool.is_ours else sizes._replace(idle_s=0.0))
 
 
 def _lateness(setup: Setup, settings: Settings, sizes: Sizes) -> dict[str, float]:
@@ -94,6 +94,8 @@ def _percentiles(setup: Setup, count: int) -> dict[str, float]:
 def _idle(setup: Setup, worker: Worker, sizes: Sizes) -> dict[str, float]:
     """Of a core, the worker itself and the server on its behalf: nobody else uses it."""
     time.sleep(_REST_S)
+    if not sizes.idle_s:
+        return {}
     before_s, server_before_s, began = worker.cpu_s(), setup.server_cpu_s(), time.perf_counter()
     time.sleep(sizes.idle_s)
     passed_s = time.perf_counter() - began

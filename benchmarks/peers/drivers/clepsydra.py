@@ -6,6 +6,7 @@ Jobs are created through gRPC, at a scheduler process that is started for it. Th
 import asyncio
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,10 @@ class Clepsydra(AsyncDriver):
         os.execv(command[0], command)  # noqa: ASYNC221 - nothing comes after it
 
     async def check(self) -> None:
-        self._installation().audit_is_clean()
+        try:
+            self._installation().audit_is_clean()
+        except subprocess.CalledProcessError as failed:
+            raise RuntimeError(f"the audit is not clean: {failed.stdout}{failed.stderr}") from None
 
     def _installation(self) -> Installation:
         return Installation(Path.cwd(), self.request.store, handlers=_HANDLERS)

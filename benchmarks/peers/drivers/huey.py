@@ -1,6 +1,7 @@
-"""huey on SQLite: settings are its consumer's. The file is in WAL mode and synced at every commit, its defaults."""
+"""huey on SQLite: settings are its consumer's. The file is in WAL mode and synced at every commit."""
 
 import logging
+import time
 from typing import Any
 
 from huey import SqliteHuey
@@ -17,7 +18,7 @@ class Huey(ThreadDriver):
         self.open()
 
     def open(self) -> None:
-        self._huey = SqliteHuey(filename=self.request.store.removeprefix("sqlite:///"), results=False)
+        self._huey = SqliteHuey(filename=self.request.store.removeprefix("sqlite:///"), results=False, fsync=True)
         self._task = self._huey.task(name="job")(run)
 
     def create_one(self, job: Job) -> None:
@@ -25,14 +26,14 @@ class Huey(ThreadDriver):
         self._task.schedule(args=(job.number, job.at_us), eta=moment(job.at_us))
 
     def fill_many(self, jobs: list[Job]) -> None:
-        """What `create_one` and a worker would have made of them."""
-        tasks = [self._task.s(job.number, job.at_us, eta=_naive(job)) for job in jobs]
-        rows = [
-            ("huey", self._huey.serialize_task(task), _naive(job).timestamp())
-            for task, job in zip(tasks, jobs, strict=True)
-        ]
+        """What `create_one` would have made of them, and a worker of those whose time has not come."""
+        now_us = time.time_ns() // 1000
+        tasks = [(self._huey.serialize_task(self._task.s(*job, eta=_naive(job))), job) for job in jobs]
+        due = [("huey", data, 0) for data, job in tasks if job.at_us <= now_us]
+        later = [("huey", data, _naive(job).timestamp()) for data, job in tasks if job.at_us > now_us]
         with self._huey.storage.db(commit=True) as cursor:
-            cursor.executemany("insert into schedule (queue, data, timestamp) values (?, ?, ?)", rows)
+            cursor.executemany("insert into task (queue, data, priority) values (?, ?, ?)", due)
+            cursor.executemany("insert into schedule (queue, data, timestamp) values (?, ?, ?)", later)
 
     def work(self) -> None:
         logging.getLogger("huey").setLevel(logging.WARNING)

@@ -1,0 +1,79 @@
+"""What figures were taken on, and who disturbed them."""
+
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+from benchmarks.peers import installed
+from benchmarks.peers.results import Document
+from benchmarks.peers.server import Databases
+
+_LOOK_S = 0.3
+
+
+def session(databases: Databases) -> Document:
+    """The circumstances of a run, or of a part of it: a run that is resumed has several."""
+    return {
+        "taken_at": datetime.now(UTC).isoformat(timespec="minutes"),
+        "machine": {
+            "cores": os.cpu_count(),
+            "processor": _processor(),
+            "memory_gb": round(psutil.virtual_memory().total / 1e9),
+            "system": f"{platform.system()} {platform.release()}",
+            "file_system": _file_system(Path(tempfile.gettempdir())),
+            "sync_ms": _sync_ms(),
+            "load_at_start": os.getloadavg()[0],
+        },
+        "versions": {"clepsydra": _own_version(), **installed.versions(), "postgresql": databases.version()},
+        "durability": databases.durability(),
+    }
+
+
+def others_percent() -> float:
+    """Of the whole machine, what is in use while the harness does nothing, other guests of its host included."""
+    times = psutil.cpu_times_percent(_LOOK_S)
+    return float(100.0 - times.idle - getattr(times, "iowait", 0.0))
+
+
+def _own_version() -> str:
+    """With the commit, where there is one: figures belong to what was measured."""
+    line = ["git", "-C", str(installed.HERE), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(line, capture_output=True, text=True, check=False).stdout.strip()
+    return f"{version('clepsydra')} ({commit})" if commit else version("clepsydra")
+
+
+def _processor() -> str:
+    names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _file_system(folder: Path) -> str:
+    mounts = [line.split() for line in _lines("/proc/mounts")]
+    over = [(place, kind) for _, place, kind, *_ in mounts if folder.is_relative_to(place)]
+    return max(over, key=lambda mount: len(mount[0]))[1] if over else "unknown"
+
+
+def _lines(path: str) -> list[str]:
+    file = Path(path)
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def _sync_ms(tries: int = 100) -> float:
+    """The median time of a small write that is on disk."""
+    taken_s = []
+    with tempfile.TemporaryFile() as file:
+        for _ in range(tries):
+            began = time.perf_counter()
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fdatasync(file.fileno())
+            taken_s.append(time.perf_counter() - began)
+    return statistics.median(taken_s) * 1000
