@@ -504,13 +504,9 @@ rows AS (
     FROM clepsydra.incoming_queue
     WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM clepsydra.shard_locks)
     UNION ALL
-<<<<<<< HEAD
     SELECT false, shard_id, scheduled_at, action_id, action_guid, scheduled_at, last_reschedule_at
     FROM clepsydra.processing_queue
-=======
-    SELECT false, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM clepsydra.processing_queue
     WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM clepsydra.shard_locks)
->>>>>>> 1d968bda0061d1035c168f6b038812db5edede3d
 ),
 broken AS (
     SELECT s.meta_action_id AS action_id, s.meta_action_guid AS guid

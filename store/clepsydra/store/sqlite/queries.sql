@@ -347,18 +347,12 @@ ORDER BY shard_id;
 
 -- name: audit_violations
 WITH rows AS (
-<<<<<<< HEAD
     SELECT 1 AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at, NULL AS rescheduled_at
     FROM incoming_queue
+    WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM shard_locks)
     UNION ALL
     SELECT 0, shard_id, scheduled_at, action_id, action_guid, scheduled_at, last_reschedule_at FROM processing_queue
-=======
-    SELECT 1 AS is_incoming, shard_id, created_at AS at, action_id, action_guid, scheduled_at FROM incoming_queue
     WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM shard_locks)
-    UNION ALL
-    SELECT 0, shard_id, scheduled_at, action_id, action_guid, scheduled_at FROM processing_queue
-    WHERE shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM shard_locks)
->>>>>>> 1d968bda0061d1035c168f6b038812db5edede3d
 )
 SELECT
     s.meta_action_id, s.meta_action_guid,
