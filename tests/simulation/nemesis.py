@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from clepsydra.core.clock import seconds
@@ -134,8 +135,9 @@ class Nemesis:
         if self._tables.damage(action_id_of(fault.action), fault.damage):
             self._weather.mark(fault.damage.value)
         await asyncio.sleep(seconds(fault.repaired_after_us))
-        async for done in repair(self._repairing, self._ids, slice_size=2):
-            self._history.note("repair", "did", *done)
+        async with aclosing(repair(self._repairing, self._ids, slice_size=2)) as slices:
+            async for done in slices:
+                self._history.note("repair", "did", *done)
 
 
 _DEEDS: dict[type[Any], Callable[[Nemesis, Any], Any]] = {
