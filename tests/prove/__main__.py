@@ -21,11 +21,11 @@ from tests.cores import ALL_CORES, cores, in_order_of_completion
 from tests.interleaving import campaign as interleavings
 from tests.interleaving.mutations import MUTATIONS
 from tests.interleaving.world import Shape
-from tests.interleaving.worlds import all_worlds
+from tests.interleaving.worlds import many_worlds
 from tests.simulation import campaign as simulation
 from tests.simulation.run import run_plan
 
-# The worlds take less than half of ten minutes. Where there is less time, some are left out, and it says so.
+# The worlds take a third of ten minutes. Where there is less time, some of them are left out, and it says so.
 _SHARE_OF_WORLDS = 0.5
 
 
@@ -58,7 +58,7 @@ def _mutations_are_found(executor: Executor) -> bool:
 
 
 def _worlds_are_sound(executor: Executor, until_s: float) -> bool:
-    shapes = list(all_worlds())
+    shapes = list(many_worlds())
     done = interleavings.campaign(executor, _until(shapes, until_s), lambda so_far: _say(f"worlds: {so_far.line()}"))
     _say(f"worlds: {done.line()}")
     if done.worlds < len(shapes) and not done.broken:
