@@ -59,7 +59,10 @@ class Oracle:
         if action.guid in self.books.lives:
             self._saw_again(action, before)
         if (before and before[:3] + before[5:]) != (seen and seen[:3] + seen[5:]):
-            self.violated("a put compares what it has seen", f"{put} overwrote {before}")
+            self.violated(
+                "a put compares what it has seen",
+                f"{action.guid} overwrote {before and before.guid}, and had seen {seen and seen.guid}",
+            )
         standing = self.books.standing(action.action_id)
         if before is None:
             # With its record an action gives up the memory of requests, late ones included.
@@ -207,13 +210,23 @@ class Oracle:
         return owed
 
     def check_books(self) -> None:
-        """Every attempt that began has ended as exactly one thing or is in flight, and the counters say the same."""
+        """Every attempt that began has ended as exactly one thing or is in flight, and the counters say the same.
+
+        Every action that was not removed is there.
+        """
         for attempt in self.books.attempts.values():
             life = self.books.life_of(attempt.attempt_id)
             if attempt.end is None and life.in_flight is not attempt:
                 self.violated("every begun attempt ends as exactly one thing", f"{attempt} has no end")
+        for action_id, standing in self.books.actions.items():
+            self._check_presence(action_id, standing.life)
         for action in self._memory.actions.values():
             self._check_counters(self.books.lives[action.guid], Status.FromString(action.status).counters)
+
+    def _check_presence(self, action_id: str, life: Life | None) -> None:
+        action = self._memory.actions.get(action_id)
+        if life is not None and (action is None or action.guid != life.guid):
+            self.violated("an action is never lost", f"{action_id} has gone, and nobody has removed it")
 
     def _check_counters(self, life: Life, counters: Counters) -> None:
         ends = [attempt.end for attempt in self.books.attempts.values() if attempt.attempt_id.startswith(life.guid)]

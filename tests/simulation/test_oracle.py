@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from clepsydra.store.memory import MemoryStore
+from clepsydra.store.port import Put, PutResult
 from tests.interleaving import mutations
 from tests.interleaving.world import World
 from tests.simulation.__main__ import main
@@ -33,6 +35,21 @@ def _broken(mutation: type[World]) -> Report:
 @pytest.mark.parametrize("mutation", _BROKEN_STORES, ids=lambda mutation: mutation.__name__)
 def test_a_broken_store_is_found_out(mutation: type[World]) -> None:
     assert run_plan(_broken(mutation).plan).violation is None
+
+
+class Forgetful(MemoryStore):
+    """Loses an action, row and all, when another is changed: every count in the tables still adds up."""
+
+    def _put(self, put: Put) -> PutResult:
+        for action_id in [each for each in self.actions if each < put.action.action_id]:
+            guid = self.actions.pop(action_id).guid
+            self.rows = {key: row for key, row in self.rows.items() if key[4] != guid}
+        return super()._put(put)
+
+
+def test_an_action_that_vanishes_without_a_trace_is_found_missing() -> None:
+    violations = [run_plan(plan_of(seed, "memory"), Forgetful).violation for seed in range(8)]
+    assert any("an action is never lost" in str(violation) for violation in violations)
 
 
 def test_a_failing_plan_is_made_smaller_and_fails_in_the_same_way() -> None:
