@@ -1,6 +1,7 @@
 """`python -m tests.stateful --examples 200`: the long form, for one store or each in turn."""
 
 import argparse
+import os
 import sys
 import time
 
@@ -15,6 +16,8 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=LONG.examples, help="sequences per store [%(default)s]")
     parser.add_argument("--steps", type=int, default=LONG.steps, help="groups of calls in a sequence [%(default)s]")
     given = parser.parse_args()
+    # The YDB endpoint is started and stopped for every sequence, and gRPC would tell each time.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     for store in given.store or STORES:
         began = time.monotonic()
         made = explore(BACKENDS[store], Effort(given.examples, given.steps))

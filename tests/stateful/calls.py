@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.moments import END_OF_TIME_US
+from clepsydra.store.memory import MemoryStore
+from clepsydra.store.memory.store import ShardLock
 from clepsydra.store.port import Action, Advance, Due, Lock, Page, Put, Queue, Row, Store
 from tests.conformance.worlds import EVERYTHING, World
 
@@ -25,6 +27,10 @@ class Call(NamedTuple):
     ask: Ask
     # What is sent when the call is repeated later; None where it only looks.
     again: Ask | None = None
+    # For calls that change locks: what the port allows while others do so too, given the answer of the store.
+    beside_others: Callable[[MemoryStore, Any], Awaitable[Any]] | None = None
+    # Of two calls with the same name here only one is in flight at a time.
+    alone: str = ""
 
     def __repr__(self) -> str:
         return self.name
@@ -62,7 +68,7 @@ class Caller:
     def call(self, kind: str, number: int) -> Call:
         made = self.kinds[kind](random.Random(number))
         if made.again is not None:
-            self._made.append(made._replace(name=f"{made.name} again", ask=made.again))
+            self._made.append(made._replace(name=f"{made.name}, again", ask=made.again))
         return made
 
     def learn(self, answer: Any) -> None:
@@ -119,14 +125,24 @@ class Caller:
     # What the worker calls.
 
     def _acquire(self, chance: random.Random) -> Call:
-        guid, now_us = f"lock {chance.randrange(20)}", self._world.tick()
+        guid, now_us = self._world.ids.guid(), self._world.tick()
         stale_before_us = now_us - chance.choice([0, 3, 1000])
 
         async def ask(store: Store) -> Lock | None:
             acquired = await store.acquire(guid, "worker", now_us, stale_before_us)
             return acquired and acquired.lock
 
-        return Call(f"acquire {guid} {now_us} {stale_before_us}", ask, ask)
+        async def beside_others(model: MemoryStore, answer: Lock | None) -> Lock | None:
+            """Any lock may be passed over, and so each that is free may be had."""
+            held = [shard_id for shard_id, lock in model.shard_locks.items() if lock.locked and lock.guid == guid]
+            if held:
+                return Lock(held[0], guid)
+            if answer is None or not model.shard_locks[answer.shard_id].is_free(stale_before_us):
+                return None
+            model.shard_locks[answer.shard_id] = ShardLock(True, guid, "worker", now_us, now_us)
+            return Lock(answer.shard_id, guid)
+
+        return Call(f"acquire {guid} {now_us} {stale_before_us}", ask, ask, beside_others, alone=guid)
 
     def _heartbeat(self, chance: random.Random) -> Call:
         locks, now_us = self._some_locks(chance), self._world.tick() - chance.choice([0, 50])
@@ -134,11 +150,20 @@ class Caller:
         async def ask(store: Store) -> Any:
             return (await store.heartbeat(locks, now_us, now_us - 10))[:2]
 
-        return Call(f"heartbeat {locks} {now_us}", ask, ask)
+        async def beside_others(model: MemoryStore, answer: Any) -> Any:
+            """How many wait may be told as of another moment."""
+            lost, _ = await ask(model)
+            return lost, answer[1]
+
+        return Call(f"heartbeat {locks} {now_us}", ask, ask, beside_others)
 
     def _release(self, chance: random.Random) -> Call:
         locks, now_us = self._some_locks(chance), self._world.tick()
-        return Call(f"release {locks} {now_us}", *[lambda store: store.release(locks, now_us)] * 2)
+
+        async def ask(store: Store) -> None:
+            await store.release(locks, now_us)
+
+        return Call(f"release {locks} {now_us}", ask, ask, lambda model, _: ask(model))
 
     def _some_locks(self, chance: random.Random) -> list[Lock]:
         return list({lock.shard_id: lock for lock in self._some(chance, self._locks, 3)}.values())
@@ -164,12 +189,20 @@ class Caller:
     def _migrate(self, chance: random.Random) -> Call:
         rows = [row for row in self._some(chance, self._rows, 4) if row.queue is Queue.INCOMING]
         stale, mark = self._some(chance, self._stale, 2), self._world.mark()
-        return Call(f"migrate {rows} {stale} {mark}", *[lambda store: store.migrate(rows, stale, mark)] * 2)
+
+        async def ask(store: Store) -> int:
+            return await store.migrate(rows, stale, mark)
+
+        return Call(f"migrate {rows} {stale} {mark}", ask, ask)
 
     def _advance(self, chance: random.Random) -> Call:
         rows = {row.action_id: row for row in (*self._some(chance, self._stale, 1), *self._some(chance, self._rows, 3))}
         advances, mark = [self._an_advance(chance, row) for row in rows.values()], self._world.mark()
-        return Call(f"advance {advances} {mark}", *[lambda store: store.advance(advances, mark)] * 2)
+
+        async def ask(store: Store) -> Any:
+            return await store.advance(advances, mark)
+
+        return Call(f"advance {advances} {mark}", ask, ask)
 
     def _an_advance(self, chance: random.Random, row: Row) -> Advance:
         lives = [action for action in self._actions if action.guid == row.guid]

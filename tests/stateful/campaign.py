@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
-from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.conformance.backends import Backend
@@ -31,7 +31,6 @@ def explore(backend: type[Backend], effort: Effort) -> Counter[str]:
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
-        verbosity=Verbosity.quiet,
         print_blob=False,
     )
     run_state_machine_as_test(machine, settings=chosen)

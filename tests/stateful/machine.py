@@ -59,10 +59,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.made.update(kind for kind, _, _ in wanted)
 
     async def _make(self, wanted: list[tuple[str, int, bool]]) -> None:
-        calls = [self._caller.call(kind, number) for kind, number, _ in wanted]
+        made = [self._caller.call(kind, number) for kind, number, _ in wanted]
+        calls = list({call.alone or str(n): call for n, call in enumerate(made)}.values())
         handles = [self._world.other if is_other else self._world.store for _, _, is_other in wanted]
         answers: list[Any] = await asyncio.gather(
-            *(call.ask(handle) for call, handle in zip(calls, handles, strict=True))
+            *(call.ask(handle) for call, handle in zip(calls, handles, strict=False))
         )
         await self._model.follow(calls, answers, await tables_of(self._world.store))
         for answer in answers:

@@ -33,11 +33,16 @@ class Model:
     async def follow(self, calls: Sequence[Call], answers: Sequence[Any], tables: Tables) -> None:
         """Find an order of the calls that explains all answers and the tables after them, and go that way too."""
         tried = []
+        at_the_locks = sum(call.beside_others is not None for call in calls)
         for order in permutations(range(len(calls))):
             candidate = self._copy()
             expected: dict[int, Any] = {}
             for n in order:
-                expected[n] = await calls[n].ask(candidate)
+                beside_others = calls[n].beside_others
+                if at_the_locks > 1 and beside_others is not None:
+                    expected[n] = await beside_others(candidate, answers[n])
+                else:
+                    expected[n] = await calls[n].ask(candidate)
             outcome = [expected[n] for n in range(len(calls))]
             if outcome == list(answers) and await tables_of(candidate) == tables:
                 self.store = candidate

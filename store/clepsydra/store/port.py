@@ -232,11 +232,18 @@ class Store(Protocol):
     # What the worker calls.
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
-        """Take, of all locks that are free or stale, the one that waited longest. None: there is none."""
+        """Take, of all locks that are free or stale, the one that waited longest. None: there is none.
+
+        A lock that somebody else takes, keeps or releases at this moment may be passed over: locks give order and
+        cheapness, and nobody waits for them.
+        """
         ...
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
-        """Keep locks; a heartbeat never goes back in time. Also tells the store's time."""
+        """Keep locks; a heartbeat never goes back in time. Also tells the store's time.
+
+        How many shards wait may be told as of a moment before or after, where others change locks at the same time.
+        """
         ...
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
