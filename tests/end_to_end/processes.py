@@ -76,6 +76,10 @@ class Process:
         found: dict[str, Any] = json.loads(self._wait_for(lambda: _first(self.err, matches), event))
         return found
 
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
     def send(self, signum: signal.Signals) -> None:
         self._popen.send_signal(signum)
 

@@ -72,13 +72,17 @@ def test_every_command_has_examples_of_its_own() -> None:
         assert name in shown, f"clepsydra {name} --help shows no example"
 
 
+def _flags(name: str) -> list[click.Option]:
+    """Those that users are told of; the others are between processes."""
+    return [flag for flag in _command(name).params if isinstance(flag, click.Option) and not flag.hidden]
+
+
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_every_command_explains_itself(command: Command, name: str) -> None:
     explained = command(name, "--help")
     assert (explained.code, explained.err) == (0, "")
     assert explained.out.startswith(f"Usage: clepsydra {name} ")
-    flags = [flag for flag in _command(name).params if isinstance(flag, click.Option)]
-    assert all(flag.help for flag in flags)
+    assert all(flag.help for flag in _flags(name))
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
@@ -91,7 +95,7 @@ def test_the_documentation_names_every_flag(name: str) -> None:
         everywhere |= {flag.name for flag in FLAGS}
     if name == "config":
         everywhere |= {"--listen", "--handlers", "--name"}
-    flags = {option for flag in _command(name).params if isinstance(flag, click.Option) for option in flag.opts}
+    flags = {option for flag in _flags(name) for option in flag.opts}
     missing = {flag for flag in flags - everywhere if f"`{flag}" not in section[0]}
     assert not missing
 

@@ -23,8 +23,6 @@ _OTHER_CALLS = 100
 
 _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_receive_message_length", REQUEST_BYTES),
-    # A second scheduler on the same port must fail to start, not take half of the connections.
-    ("grpc.so_reuseport", 0),
     # Connections through a proxy that forgot them are found out within a minute or so.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
@@ -87,9 +85,13 @@ class Health(health.aio.HealthServicer):  # type: ignore[name-defined,misc]  # i
         self._stopping.set()
 
 
-async def serve(scheduler: Scheduler, settings: SchedulerSettings) -> RunningServer:
-    """Start listening; raises CannotListen."""
-    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=settings.max_concurrent_calls + _OTHER_CALLS)
+async def serve(scheduler: Scheduler, settings: SchedulerSettings, *, share_port: bool = False) -> RunningServer:
+    """Start listening; raises CannotListen.
+
+    Unless told to share its port, a second scheduler on it fails to start, and does not take half of the connections.
+    """
+    options = [*_OPTIONS, ("grpc.so_reuseport", int(share_port))]
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=settings.max_concurrent_calls + _OTHER_CALLS)
     server.add_generic_rpc_handlers((Endpoint(scheduler, settings).handlers(),))
     health_servicer = Health()
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)

@@ -64,6 +64,18 @@ server = setting_flag(
 listen = setting_flag("scheduler.listen", "--listen", metavar="HOST:PORT", help="Where to listen; port 0 takes any.")
 name = setting_flag("worker.name", "--name", metavar="NAME", help="The worker's name; host:pid if not given.")
 handlers = setting_flag("worker.handlers", "--handlers", metavar="MODULE", help="A module that registers handlers.")
+worker_processes = setting_flag(
+    "worker.processes", "--processes", type=int, metavar="N", help="How many processes, where one core is not enough."
+)
+scheduler_processes = setting_flag(
+    "scheduler.processes",
+    "--processes",
+    type=int,
+    metavar="N",
+    help="How many processes, where one core is not enough.",
+)
+# What a parent tells its children: the descriptor that connects them.
+child_of = click.option("--child-of", type=int, hidden=True)
 _log_level = setting_flag(
     "log.level", "--log-level", metavar="LEVEL", help="debug, info, warning or error; what is worth a line."
 )

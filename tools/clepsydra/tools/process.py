@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 import uvloop
 from structlog.typing import FilteringBoundLogger
@@ -18,25 +19,31 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.store.errors import StoreError
 from clepsydra.tools.exits import Failure
 
+T = TypeVar("T")
+
 _SWITCH_INTERVAL_S = 0.0002
 _GC_THRESHOLDS = (50_000, 20, 100)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run_process(serve: Callable[[asyncio.Event], Awaitable[None]], log: FilteringBoundLogger) -> None:
-    """Run a server, which shall return soon after the event is set."""
+def run_process(
+    serve: Callable[[asyncio.Event], Awaitable[T]],
+    log: FilteringBoundLogger,
+    at_once: Callable[[], None] = lambda: None,
+) -> T:
+    """Run a server, which shall return soon after the event is set; `at_once` is called if it has to end at once."""
 
-    async def process() -> None:
+    async def process() -> T:
         stop = asyncio.Event()
 
         def ask(signum: signal.Signals) -> None:
             log.info("stopping: what runs is finished first; a second signal ends at once", signal=signum.name)
             stop.set()
 
-        with asked_by_signals(ask):
+        with asked_by_signals(ask, at_once):
             try:
-                await serve(stop)
+                return await serve(stop)
             except (StoreError, Failure):
                 raise
             except Exception:
@@ -44,7 +51,7 @@ def run_process(serve: Callable[[asyncio.Event], Awaitable[None]], log: Filterin
                 raise
 
     _suit_the_interpreter()
-    uvloop.run(process())
+    return uvloop.run(process())
 
 
 def _suit_the_interpreter() -> None:
@@ -71,15 +78,23 @@ async def run_parts(stop: asyncio.Event, *parts: Awaitable[None]) -> None:
 
 
 @contextmanager
-def asked_by_signals(ask: Callable[[signal.Signals], None]) -> Iterator[None]:
+def asked_by_signals(
+    ask: Callable[[signal.Signals], None], at_once: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """Within, the first signal asks to stop, and the next one ends the process."""
     loop = asyncio.get_running_loop()
+
+    def end_at_once(signum: int, _frame: FrameType | None) -> None:
+        at_once()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(128 + signum)
 
     def came(signum: signal.Signals) -> None:
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
             # Not through the event loop: it may be what hangs.
-            signal.signal(each, _end_at_once)
+            signal.signal(each, end_at_once)
         ask(signum)
 
     for each in _SIGNALS:
@@ -89,9 +104,3 @@ def asked_by_signals(ask: Callable[[signal.Signals], None]) -> Iterator[None]:
     finally:
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
-
-
-def _end_at_once(signum: int, _frame: FrameType | None) -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(128 + signum)

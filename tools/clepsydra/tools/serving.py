@@ -24,6 +24,8 @@ async def run_scheduler(
     stop: asyncio.Event,
     when_ready: Callable[[str], None],
     log: FilteringBoundLogger,
+    *,
+    share_port: bool = False,
 ) -> None:
     from clepsydra.scheduler.server import CannotListen, serve
     from clepsydra.scheduler.service import Scheduler
@@ -32,7 +34,7 @@ async def run_scheduler(
     clock.anchor(await store.now())
     scheduler = Scheduler(store, clock, Ids.from_system(), settings.scheduler)
     try:
-        server = await serve(scheduler, settings.scheduler)
+        server = await serve(scheduler, settings.scheduler, share_port=share_port)
     except CannotListen as error:
         raise Failure(str(error), Exit.UNAVAILABLE) from error
     following = asyncio.ensure_future(_follow_store(store, clock, log))

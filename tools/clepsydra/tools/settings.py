@@ -25,6 +25,17 @@ class NamedWorkerSettings(WorkerSettings):
         default=None, min_length=1, max_length=255, description="Its name in locks and attempts. Unset: host:pid."
     )
     handlers: str | None = Field(default=None, min_length=1, description="The module that registers Python handlers.")
+    processes: int = Field(
+        default=1, ge=1, le=256, description="Processes of `clepsydra worker`, which share the loops between them."
+    )
+
+
+class ServingSettings(SchedulerSettings):
+    """What a scheduler process needs beyond its work."""
+
+    processes: int = Field(
+        default=1, ge=1, le=256, description="Processes of `clepsydra scheduler`, which listen on one address."
+    )
 
 
 class LogSettings(BaseModel):
@@ -50,7 +61,7 @@ class Settings(BaseModel):
     call_timeout_ms: int = Field(
         default=10_000, ge=1, le=3_600_000, description="How long a command waits for the scheduler's answer."
     )
-    scheduler: SchedulerSettings = Field(default_factory=SchedulerSettings)
+    scheduler: ServingSettings = Field(default_factory=ServingSettings)
     worker: NamedWorkerSettings = Field(default_factory=NamedWorkerSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 

@@ -24,7 +24,8 @@ class Shard:
         self.until_us = 0
         self.look_at_us = 0
         self._empty_looks = 0
-        self._no_room_since_us: int | None = None
+        # For how long rows that were due have found no room, all in all.
+        self.waited_for_room_us = 0
 
     @property
     def shard_id(self) -> int:
@@ -38,15 +39,6 @@ class Shard:
 
     def has_due(self, now_us: int) -> bool:
         return bool(self.ahead) and self.ahead[0].row.scheduled_at_us <= now_us
-
-    def finds_no_room(self, now_us: int, room: int) -> int:
-        """For how long rows that are due have found no room."""
-        if room > 0 or not self.has_due(now_us):
-            self._no_room_since_us = None
-            return 0
-        if self._no_room_since_us is None:
-            self._no_room_since_us = now_us
-        return now_us - self._no_room_since_us
 
     def expect(self, rows: Sequence[Due]) -> None:
         """What the last look found to lie ahead."""

@@ -30,9 +30,9 @@ from clepsydra.worker.tally import Tally
 from clepsydra.worker.turns import Taken, Turns
 from clepsydra.worker.writing import Writing
 
-# Short attempts give their places back sooner than this, and a shard that is kept need not be read anew. If the
-# attempts take longer, another worker may have room.
-_ROOM_WITHIN_US = 200 * MILLISECOND_US
+# Short attempts give their places back soon, and a shard that is kept meanwhile need not be read anew. One that has
+# waited for so long in all is given back: another worker may have room for it.
+_ROOM_WITHIN_US = 300 * MILLISECOND_US
 
 
 class SyncLoop:
@@ -116,7 +116,7 @@ class SyncLoop:
         now_us = self._clock.now_us()
         if self._stopping or not shard.lock.is_held(now_us):
             return False
-        if shard.finds_no_room(now_us, self._pool.room) > _ROOM_WITHIN_US:
+        if shard.waited_for_room_us >= _ROOM_WITHIN_US and self._pool.room == 0 and shard.has_due(now_us):
             return False
         stayed_us = now_us - shard.since_us
         if self._heart.waiting and stayed_us >= self._settings.poll_min_ms * MILLISECOND_US:
@@ -251,6 +251,7 @@ class SyncLoop:
             await self._rest.wait(self._wait_for_hint(shard, pause_us))
         elif self._pool.room == 0 and shard.has_due(now_us):
             await self._rest.wait(self._pool.wait_for_room(seconds(_ROOM_WITHIN_US)))
+            shard.waited_for_room_us += self._clock.now_us() - now_us
 
     async def _wait_for_hint(self, shard: Shard, pause_us: int) -> None:
         if await self._store.wait(shard.shard_id, seconds(pause_us)):
