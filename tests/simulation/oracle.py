@@ -137,21 +137,25 @@ class Oracle:
         if life is None or life.is_over or before.guid != advance.row.guid:
             self.violated("only a current life is advanced", f"{_told(advance.row)} moved {before.action_id}")
             return
+        new = None if advance.status is None else Status.FromString(advance.status)
+        if advance.to_us is None:
+            self.books.standing(life.action_id).visible.append(None)
+        elif new is not None and new.state == action_pb2.DELETED:
+            life.is_deleted = True
+            self.books.standing(life.action_id).visible.append(None)
         if life.is_damaged:
             life.is_over = advance.to_us is None
-            return
+        else:
+            self._judge(process, life, advance, before, new)
+
+    def _judge(self, process: str, life: Life, advance: Advance, before: Action, new: Status | None) -> None:
         spec, old = Spec.FromString(before.spec), Status.FromString(before.status)
         if advance.to_us is None:
             self._rules.removed(process, life, advance.row, spec, old)
-            self.books.standing(life.action_id).visible.append(None)
-        elif advance.status is None:
+        elif new is None:
             self._rules.moved(process, life, advance, old)
         else:
-            new = Status.FromString(advance.status)
             self._check_version(advance, before, new)
-            if new.state == action_pb2.DELETED:
-                life.is_deleted = True
-                self.books.standing(life.action_id).visible.append(None)
             self._rules.written(process, life, advance, spec, old, new)
 
     def _check_version(self, advance: Advance, before: Action, new: Status) -> None:

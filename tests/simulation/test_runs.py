@@ -43,6 +43,7 @@ def test_every_kind_of_fault_and_every_rare_meeting_really_happens() -> None:
         pytest.param(3613, id="an attempt that was left behind by a drained worker was not counted"),
         pytest.param(4204, id="a creation without a record left comes back after another one"),
         pytest.param(5667, id="the audit of SQLite did not tell when a row was rescheduled"),
+        pytest.param(37790, id="an action whose rows were damaged may vanish from listings"),
     ],
 )
 def test_what_was_found_stays_mended(seed: int) -> None:
