@@ -147,7 +147,7 @@ def test_the_page_says_which_tools_could_not_be_installed() -> None:
     found = results(drained(1, OURS, 100.0))
     found.join(SESSION, [], {"a-peer": "npm could not install them"}, QUICK)
 
-    assert "### a-peer\n\nNot measured: npm could not install them" in report(found, "plot.svg")
+    assert "### a-peer\n\nNot measured: npm could not install them." in report(found, "plot.svg")
 
 
 def test_a_peer_whose_lateness_is_its_pause_is_measured_once() -> None:
