@@ -61,7 +61,8 @@ def test_a_job_that_two_processes_ran_has_run_twice_and_counts_from_its_first_st
     write_record(tmp_path, 2, 3, 1, 2000.0, 2600.0)
 
     assert records.runs(tmp_path) == {0: (1, 1000.0, 1500.0), 3: (2, 2000.0, 2600.0)}
-    assert records.executed(tmp_path) == 3
+    assert (records.executed(tmp_path), records.executed(tmp_path, 2)) == (3, 1)
+    assert records.last_start_us(tmp_path) == 2700.0
     assert sorted(records.first_starts_us(tmp_path)) == [1500.0, 2600.0]
 
 
