@@ -27,6 +27,7 @@ from benchmarks.peers.tool import Language
 
 _ROOT = Path(__file__).parents[2]
 _RESULTS = _ROOT / "benchmarks" / "results" / "peers" / "results.json"
+_WITHOUT_NODE = "npm could not install it, which needs a registry that npm can reach"
 _DOCS = _ROOT / "docs" / "peers" / "results.json"
 
 
@@ -72,9 +73,10 @@ def _measured(console: Console, chosen: argparse.Namespace) -> Results:
     console.print("installing the peers …", style="dim")
     without_node = installed.install()
     tools = [tool for tool in chosen.tools if not (without_node and tool.language is Language.NODE)]
-    left_out = {tool.name: without_node for tool in chosen.tools if tool not in tools}
+    left_out = {tool.name: _WITHOUT_NODE for tool in chosen.tools if tool not in tools}
     if left_out:
-        console.print(f"without {', '.join(left_out)}: {without_node}", style="red", markup=False)
+        said = str(without_node).splitlines()[0]
+        console.print(f"going on without {', '.join(left_out)}: {_WITHOUT_NODE} ({said})", style="red", markup=False)
     sizes = QUICK if chosen.quick else FULL
     with server.running() as databases, places.opened(databases) as opened:
         results = Results.read(chosen.json) if chosen.resume else Results.begun(sizes)

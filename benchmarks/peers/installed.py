@@ -17,7 +17,7 @@ class NotInstalled(Exception):
     """A client failed: the text is the end of what it said."""
 
 
-def install() -> str | None:
+def install() -> Exception | None:
     """What is there in the pinned versions is left alone. Returns why there are no peers on Node.js, if there are none.
 
     Those in Python are needed in any case, because Node.js itself comes with them.
@@ -26,7 +26,7 @@ def install() -> str | None:
     try:
         _install_modules()
     except (NotInstalled, OSError, subprocess.TimeoutExpired) as failed:
-        return f"npm could not install them, which needs a registry that can be reached: {failed}"
+        return failed
     return None
 
 

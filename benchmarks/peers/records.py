@@ -16,9 +16,13 @@ class Run(NamedTuple):
     started_us: float
 
 
-def executed(folder: Path) -> int:
-    """How many jobs have run, those that ran in two processes counted twice. Cheap enough to be asked all the time."""
-    return sum(len(runs) - runs.count(0.0) for runs in (values[::_FIELDS] for values in _files(folder)))
+def executed(folder: Path, process: int | None = None) -> int:
+    """How many jobs have run, or have run in one process, those that ran in two processes counted twice.
+
+    Cheap enough to be asked all the time.
+    """
+    counted = (values[::_FIELDS] for values in _files(folder, process))
+    return sum(len(runs) - runs.count(0.0) for runs in counted)
 
 
 def runs(folder: Path) -> dict[int, Run]:
@@ -39,14 +43,14 @@ def first_starts_us(folder: Path) -> list[float]:
     return [min(starts) for starts in firsts if starts]
 
 
-def clear(folder: Path) -> None:
-    for path in folder.glob("records-*"):
-        path.unlink()
+def last_start_us(folder: Path) -> float:
+    """When the last run of all began, the second run of a job included."""
+    return max((max(values[_FIELDS - 1 :: _FIELDS]) for values in _files(folder) if values), default=0.0)
 
 
-def _files(folder: Path) -> list["array[float]"]:
+def _files(folder: Path, process: int | None = None) -> list["array[float]"]:
     found = []
-    for path in folder.glob("records-*"):
+    for path in folder.glob(f"records-{process or '*'}"):
         content = path.read_bytes()
         values: array[float] = array("d")
         values.frombytes(content[: len(content) // (8 * _FIELDS) * (8 * _FIELDS)])

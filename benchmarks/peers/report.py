@@ -202,7 +202,7 @@ def _tools(results: Results) -> Iterator[str]:
         yield ""
         yield f"### {name}"
         yield ""
-        yield f"Not measured: {why.strip().splitlines()[0]}"
+        yield f"Not measured: {why}."
 
 
 def _failures(results: Results) -> Iterator[str]:

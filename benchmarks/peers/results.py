@@ -68,7 +68,7 @@ class Results:
         new.write_text(json.dumps(document, indent=1) + "\n")
         os.replace(new, path)
 
-    def join(self, session: Document, tools: Sequence[Tool], left_out: Mapping[str, str | None], sizes: Sizes) -> None:
+    def join(self, session: Document, tools: Sequence[Tool], left_out: Mapping[str, str], sizes: Sizes) -> None:
         """Measurements of a session are to be added. Raises if they would not be comparable."""
         if self.about["sizes"] != sizes._asdict():
             raise NotComparable(f"the file has figures of other work than this: {self.about['sizes']}")

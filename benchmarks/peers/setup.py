@@ -47,8 +47,8 @@ class Worker:
         times = self._seen.cpu_times()
         return float(times.user + times.system)
 
-    def has_run_any(self, folder: Path) -> bool:
-        return (folder / f"records-{self._process.pid}").exists()
+    def executed(self, folder: Path) -> int:
+        return records.executed(folder, self._process.pid)
 
     def kill(self) -> None:
         """As if by accident."""

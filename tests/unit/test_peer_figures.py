@@ -61,7 +61,8 @@ def test_a_job_that_two_processes_ran_has_run_twice_and_counts_from_its_first_st
     write_record(tmp_path, 2, 3, 1, 2000.0, 2600.0)
 
     assert records.runs(tmp_path) == {0: (1, 1000.0, 1500.0), 3: (2, 2000.0, 2600.0)}
-    assert records.executed(tmp_path) == 3
+    assert (records.executed(tmp_path), records.executed(tmp_path, 2)) == (3, 1)
+    assert records.last_start_us(tmp_path) == 2700.0
     assert sorted(records.first_starts_us(tmp_path)) == [1500.0, 2600.0]
 
 
@@ -147,7 +148,7 @@ def test_the_page_says_which_tools_could_not_be_installed() -> None:
     found = results(drained(1, OURS, 100.0))
     found.join(SESSION, [], {"a-peer": "npm could not install them"}, QUICK)
 
-    assert "### a-peer\n\nNot measured: npm could not install them" in report(found, "plot.svg")
+    assert "### a-peer\n\nNot measured: npm could not install them." in report(found, "plot.svg")
 
 
 def test_a_peer_whose_lateness_is_its_pause_is_measured_once() -> None:
