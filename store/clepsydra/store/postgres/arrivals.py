@@ -118,7 +118,7 @@ class Arrivals:
         try:
             for shard_id in map(int, shards.split(",")):
                 self._hints.wake(shard_id)
-        except (ValueError, IndexError):
+        except ValueError:
             self._hints.wake_all()
 
     def _let_go(self) -> None:
