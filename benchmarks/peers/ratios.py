@@ -13,10 +13,12 @@ class Ratio(NamedTuple):
     peers_figure: float
 
 
-def ratio(results: Results, case: str, ours: str, figure: str, *, less_is_better: bool = False) -> Ratio | None:
-    """Of our default settings to the best peer at its best settings, whichever peer that is in each round."""
+def ratio(
+    results: Results, case: str, ours: str, figure: str, *, variant: str = "default", less_is_better: bool = False
+) -> Ratio | None:
+    """Of ours, by default at our default settings, to the best peer at its best, whichever that is in each round."""
     best = min if less_is_better else max
-    own = _by_round(results, case, "default", ours, figure)
+    own = _by_round(results, case, variant, ours, figure)
     others = {peer: _by_round(results, case, "best", peer, figure) for peer in results.peers()}
     medians = {peer: statistics.median(figures.values()) for peer, figures in others.items() if figures}
     rounds = [number for number in own if any(number in figures for figures in others.values())]

@@ -122,9 +122,11 @@ def _drain(results: Results) -> Iterator[str]:
             for case in cases
         ]
         rows.append([name, *cells, _number(results.spread("drain by one", variant, tool, "peak_mb"))])
-    for ours in results.ours():
-        found = [ratio(results, case, ours, "executed_per_s") for case in cases]
-        rows.append([f"*{ours} / best peer*", *(_ratio(quotient and quotient.spread) for quotient in found), ""])
+    for ours, variant, name in names:
+        if ours in results.ours():
+            found = [ratio(results, case, ours, "executed_per_s", variant=variant) for case in cases]
+            quotients = [_ratio(quotient and quotient.spread) for quotient in found]
+            rows.append([f"*{name.strip('*')} / best peer*", *quotients, ""])
     yield from _table(["tool", "one worker", "two workers", "MB"], rows)
 
 

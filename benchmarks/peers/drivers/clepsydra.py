@@ -1,6 +1,7 @@
 """Clepsydra: settings are `scheduler` and `worker`, keys of its configuration, given to its commands with `--set`.
 
-Jobs are created through gRPC, at a scheduler process that is started for it. The worker is the installed command.
+With `batch_handler` the job is registered to take a batch. Jobs are created through gRPC, at a scheduler process that
+is started for it. The worker is the installed command.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRe
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
 _HANDLERS = "benchmarks.peers.drivers.clepsydra_handlers"
+_BATCH_HANDLERS = "benchmarks.peers.drivers.clepsydra_batch_handlers"
 
 
 class Clepsydra(AsyncDriver):
@@ -54,7 +56,7 @@ class Clepsydra(AsyncDriver):
     async def work(self) -> None:
         installation = self._installation()
         os.environ.update(installation.environment())
-        command = installation.line("worker", "--handlers", _HANDLERS, *self._flags("worker"))
+        command = installation.line("worker", "--handlers", self._handlers(), *self._flags("worker"))
         os.execv(command[0], command)  # noqa: ASYNC221 - nothing comes after it
 
     async def check(self) -> None:
@@ -64,7 +66,10 @@ class Clepsydra(AsyncDriver):
             raise RuntimeError(f"the audit is not clean: {failed.stdout}{failed.stderr}") from None
 
     def _installation(self) -> Installation:
-        return Installation(Path.cwd(), self.request.store, handlers=_HANDLERS)
+        return Installation(Path.cwd(), self.request.store, handlers=self._handlers())
+
+    def _handlers(self) -> str:
+        return _BATCH_HANDLERS if self.settings.get("batch_handler") else _HANDLERS
 
     def _flags(self, section: str) -> list[str]:
         settings: dict[str, Any] = self.settings.get(section, {})
