@@ -58,4 +58,5 @@ def _rate(setup: Setup, ran: int, ended_us: int) -> dict[str, float]:
     firsts_us = records.first_starts_us(setup.records)
     began_us = max(firsts_us)
     before = sum(run.started_us < began_us for run in records.runs(setup.records).values())
-    return {"executed_per_s": (ran - before) / ((ended_us - began_us) / 1e6), "workers": len(firsts_us)}
+    counted = ran - before
+    return {"executed_per_s": counted / ((ended_us - began_us) / 1e6), "workers": len(firsts_us), "counted": counted}
