@@ -164,8 +164,8 @@ class Pool:
                 self._end(attempt, result)
 
     def _end(self, attempt: Attempt, result: Result) -> None:
-        # From here on nothing can cut it short: its outcome is on its way.
-        attempt.task = None
+        # From here on nothing can cut it short: its outcome is on its way. And nothing is left in a circle with it.
+        attempt.task = attempt.companions = None
         if attempt.extension is not None:
             # So is its row, by an extension of its lease; the outcome follows that.
             attempt.extension.add_done_callback(lambda _: self._end(attempt, result))
