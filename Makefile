@@ -28,7 +28,7 @@ test: install ## Run every test
 	$(BIN)/python -m pytest
 
 test-postgres: install ## Run the tests of the PostgreSQL store, in full, on a server: PG=postgresql://...
-	CLEPSYDRA_TEST_POSTGRES=$(PG) FLEET_ACTIONS=50000 $(BIN)/python -m pytest tests/postgres tests/conformance -k postgres
+	CLEPSYDRA_TEST_POSTGRES=$(PG) FLEET_ACTIONS=50000 $(BIN)/python -m pytest --timeout 3600 tests/postgres tests/conformance -k postgres
 
 test-ydb: install ## Run the conformance suite on a YDB server: YDB=grpc://localhost:2136/local
 	@test -n "$(YDB)" || { echo "name the server: make test-ydb YDB=grpc://localhost:2136/local"; exit 2; }
@@ -64,7 +64,7 @@ prove: install ## Every interleaving of small worlds, then simulated runs, for P
 	$(BIN)/python -m tests.prove --seconds $(PROVE_SECONDS) $(ARGS)
 
 chaos: install ## Real processes, killed, paused, cut off and starved for about an hour
-	CHAOS=long $(BIN)/python -m pytest tests/chaos
+	CHAOS=long $(BIN)/python -m pytest --timeout 3600 tests/chaos
 	$(BIN)/python -m tests.chaos --store sqlite --kills 300 --actions 100000
 	$(BIN)/python -m tests.chaos --store postgres --kills 100 --actions 100000
 

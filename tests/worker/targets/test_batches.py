@@ -104,6 +104,23 @@ async def test_an_answer_that_says_nothing_of_each_is_a_failure_with_a_sentence(
     assert said in result.error
 
 
+async def test_an_answer_that_cannot_be_looked_at_is_a_failure_of_all(targets: Targets, registry: Registry) -> None:
+    class Unreadable(Sequence[None]):
+        def __len__(self) -> int:
+            raise ValueError("no length")
+
+        def __getitem__(self, index: Any) -> Any:
+            raise IndexError
+
+    @registry.handler("it", batch=10)
+    async def it(payloads: list[bytes]) -> Any:
+        return Unreadable()
+
+    for result in await execute(targets, b"a", b"b"):
+        assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
+        assert "no length" in result.error
+
+
 async def test_all_are_told_when_their_call_is_cancelled(targets: Targets, registry: Registry) -> None:
     given: list[Context] = []
     started = asyncio.Event()

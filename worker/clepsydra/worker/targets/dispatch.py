@@ -49,8 +49,11 @@ class Targets:
     async def execute_together(
         self, handler: BatchHandler, requests: Sequence[PythonHandler], contexts: Sequence[Context]
     ) -> list[Result]:
-        """Execute many once, and tell of each how it ended."""
-        return await self._batches.execute(handler, requests, contexts)
+        """Execute many once, and tell of each how it ended. Raises nothing but CancelledError, as `execute`."""
+        try:
+            return await self._batches.execute(handler, requests, contexts)
+        except Exception as error:
+            return [_defect(error)] * len(contexts)
 
     async def execute(self, spec: Spec, context: Context) -> Result:
         """Execute once. Raises nothing but CancelledError: what goes wrong is in the result."""
@@ -63,9 +66,13 @@ class Targets:
             if kind == "log":
                 return write_line(self._log, spec.log, context)
         except Exception as error:  # a defect here, or a log that cannot be written: told, and tried again
-            return failure(f"the worker failed to execute the action: {described(error)} ({_where(error)})")
+            return _defect(error)
         # Written by a newer scheduler: a newer worker will know it.
         return failure(f"worker {context.worker} does not know this kind of target: upgrade it")
+
+
+def _defect(error: Exception) -> Result:
+    return failure(f"the worker failed to execute the action: {described(error)} ({_where(error)})")
 
 
 def _where(error: Exception) -> str:
