@@ -170,6 +170,9 @@ LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
 ORDER BY q.created_at, q.action_id, q.action_guid;
 
+-- name: shards_with_arrivals
+SELECT shard_id FROM shard_locks AS l WHERE EXISTS (SELECT 1 FROM incoming_queue AS q WHERE q.shard_id = l.shard_id);
+
 -- name: due
 SELECT
     q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at,

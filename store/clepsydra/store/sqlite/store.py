@@ -34,6 +34,7 @@ from clepsydra.store.sqlite.connection import QUERIES, connect
 from clepsydra.store.sqlite.errors import translated
 from clepsydra.store.sqlite.execution import InlineLane, Lane, ThreadLane
 from clepsydra.store.sqlite.transactions import commit_together, read_together
+from clepsydra.store.sqlite.watching import LogWatch
 
 # So many operations are committed together at most: beyond that, waiting longer saves no more syncs.
 _GROUP = 128
@@ -64,7 +65,7 @@ class SqliteStore:
         store = cls(shards, clock, lane, ThreadLane(reader, read_together(path), "clepsydra-reader", _GROUP))
         store._checkpoints = Checkpoints(checkpointer)
         store._checkpoints.watch(writer)
-        store._arrivals = Arrivals(store._hints, writer, lane)
+        store._arrivals = Arrivals(store._hints, writer, lane, _watch(path))
         return store
 
     @classmethod
@@ -162,6 +163,13 @@ class SqliteStore:
 
     async def audit(self, limit: int) -> Audit:
         return await self._reader.run(lambda connection: lookups.audit(connection, limit))
+
+
+def _watch(path: str) -> LogWatch | None:
+    try:
+        return LogWatch(path)
+    except OSError:
+        return None
 
 
 def _connected(path: str) -> apsw.Connection:

@@ -1,0 +1,1 @@
+"""What is SQLite's alone; what every store does is in tests/conformance."""
