@@ -132,3 +132,29 @@ async def test_a_page_shows_every_live_row_once_while_others_move_them(world: Wo
         await asyncio.sleep(0)
     await moving
     assert len((await world.page(0)).due) == 120
+
+
+async def soon(world: World, *, from_us: int = 0, until_s: float = 60, limit: int = EVERYTHING) -> list[str]:
+    rows = await world.store.soon(0, incoming_from_us=from_us, until_us=world.at(until_s), limit=limit)
+    return [row.action_id for row in rows]
+
+
+async def test_what_comes_due_soon_is_found_behind_what_came_in_before_it(world: World) -> None:
+    times_s = {"a": 900, "b": 60, "c": 61, "d": -5, "e": 59}
+    puts = [world.create(name, world.at(at_s)) for name, at_s in times_s.items()]
+    await world.carry_out(*puts, world.create("elsewhere", world.at(1), shard_id=1))
+    assert await soon(world) == ["b", "d", "e"]
+    assert await soon(world, limit=2) == ["b", "d"]
+    assert await soon(world, until_s=-6) == []
+    assert await soon(world, from_us=puts[1].created_at_us + 1) == ["d", "e"]
+    found = await world.store.soon(0, incoming_from_us=0, until_us=world.at(60), limit=1)
+    assert found == [incoming_row(puts[1])]
+
+
+async def test_what_was_found_to_come_due_soon_can_be_let_through(world: World) -> None:
+    await world.carry_out(world.create("far", world.at(900)), world.create("near", world.at(5)))
+    rows = await world.store.soon(0, incoming_from_us=0, until_us=world.at(60), limit=EVERYTHING)
+    assert await world.store.migrate(rows, [], world.mark()) == 1
+    page = await look(world, until_s=10)
+    assert (names(page.incoming), names(page.due)) == (["far"], ["near"])
+    assert await soon(world) == []

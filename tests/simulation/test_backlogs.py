@@ -4,11 +4,12 @@ The runs that found these are seeds of an earlier plan; the scenes are kept here
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from clepsydra.core.moments import MINUTE_US, SECOND_US
+from clepsydra.core.moments import HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.store.memory import MemoryStore
-from clepsydra.store.port import Page
+from clepsydra.store.port import Mark, Page, Row
 from clepsydra.worker.context import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
@@ -26,6 +27,20 @@ class Counting:
     async def due(self, shard_id: int, **bounds: int) -> Page:
         self.looks += 1
         return await self._store.due(shard_id, **bounds)
+
+
+class Slow:
+    """Takes its time to let rows through."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+        await asyncio.sleep(0.05)
+        return await self._store.migrate(rows, stale, mark)
 
 
 @on_virtual_time
@@ -69,3 +84,37 @@ async def test_a_page_full_of_rows_that_lie_ahead_is_not_read_over_and_over() ->
     await fleet.until(lambda: worker.tally.succeeded == 5, MINUTE_US)
     # At most one look every 20 ms, as at any shard that has work.
     assert counting.looks < 60 * 50
+
+
+@on_virtual_time
+async def test_what_comes_due_soon_overtakes_a_load_of_the_far_future() -> None:
+    fleet = Fleet(shards=1)
+    for n in range(400):
+        await fleet.create(f"far{n}", delay_us=HOUR_US)
+    await fleet.create("near", delay_us=SECOND_US)
+    worker = fleet.add_worker(Slow(fleet.store), page=2)
+    await fleet.until(lambda: len(fleet.starts_of("near")) == 1, 2 * SECOND_US)
+    assert worker.tally.migrated < 400
+    await fleet.until(lambda: worker.tally.migrated == 401, MINUTE_US)
+
+
+@on_virtual_time
+async def test_what_arrives_during_a_load_of_the_far_future_overtakes_it_too() -> None:
+    fleet = Fleet(shards=1)
+    for n in range(400):
+        await fleet.create(f"far{n}", delay_us=HOUR_US)
+    worker = fleet.add_worker(Slow(fleet.store), page=2)
+    await fleet.until(lambda: worker.tally.migrated > 10, SECOND_US)
+    await fleet.create("near", delay_us=SECOND_US)
+    await fleet.until(lambda: len(fleet.starts_of("near")) == 1, 2 * SECOND_US)
+    assert worker.tally.migrated < 400
+
+
+@on_virtual_time
+async def test_a_backlog_of_what_is_due_is_not_written_twice_by_overtaking_itself() -> None:
+    fleet = Fleet(shards=1)
+    for n in range(20):
+        await fleet.create(f"a{n}")
+    worker = fleet.add_worker(page=2)
+    await fleet.until(lambda: len(fleet.started) == 20, 2 * SECOND_US)
+    assert worker.tally.migrated == 0

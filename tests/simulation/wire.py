@@ -110,6 +110,10 @@ class Wire:
             ),
         )
 
+    async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+        bounds = {"incoming_from_us": incoming_from_us, "until_us": until_us, "limit": limit}
+        return await self._send("soon", lambda: self._witness.soon(shard_id, **bounds))
+
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         return await self._send("migrate", lambda: self._witness.migrate(self._process.name, rows, stale, mark))
 

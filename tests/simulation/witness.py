@@ -86,6 +86,9 @@ class Witness:
     async def due(self, shard_id: int, **bounds: int) -> Page:
         return await self._both(lambda store: store.due(shard_id, **bounds))
 
+    async def soon(self, shard_id: int, **bounds: int) -> list[Row]:
+        return await self._both(lambda store: store.soon(shard_id, **bounds))
+
     async def migrate(self, process: str, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         moved = await self._both(lambda store: store.migrate(rows, stale, mark))
         self._oracle.saw_migrate(process, rows, stale, moved)

@@ -54,6 +54,7 @@ class Caller:
             "heartbeat": self._heartbeat,
             "release": self._release,
             "due": self._due,
+            "soon": self._soon,
             "migrate": self._migrate,
             "advance": self._advance,
             "stale": self._look_for_stale,
@@ -185,6 +186,16 @@ class Caller:
             return [*page.incoming, *page.due]
 
         return Call(f"due {shard_id} {from_us} {until_us} {limit}", ask)
+
+    def _soon(self, chance: random.Random) -> Call:
+        shard_id, limit = chance.randrange(self._world.store.shards), chance.choice([0, 2, EVERYTHING])
+        from_us = self._world.now_us + chance.choice([0, 20, 100])
+        until_us = self._world.at(chance.choice([0, 60, 1000]))
+
+        async def ask(store: Store) -> list[Row]:
+            return await store.soon(shard_id, incoming_from_us=from_us, until_us=until_us, limit=limit)
+
+        return Call(f"soon {shard_id} {from_us} {until_us} {limit}", ask)
 
     def _migrate(self, chance: random.Random) -> Call:
         rows = [row for row in self._some(chance, self._rows, 4) if row.queue is Queue.INCOMING]

@@ -19,7 +19,7 @@ from tests.stateful.model import Model, tables_of
 # Those that change something come up more often.
 KINDS = (
     ["put"] * 6 + ["due"] * 5 + ["migrate"] * 4 + ["advance"] * 6 + ["again"] * 4 + ["acquire", "acquire", "heartbeat"]
-    + ["release", "stale", "get", "list_actions", "locks", "stats", "audit", "wait", "now"]
+    + ["release", "soon", "stale", "get", "list_actions", "locks", "stats", "audit", "wait", "now"]
 )  # fmt: skip
 # So few that every order can be tried.
 _AT_ONCE = 4

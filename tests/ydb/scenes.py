@@ -184,6 +184,11 @@ def _due(scene: Scene) -> Call:
     )
 
 
+def _soon(scene: Scene) -> Call:
+    until_us = scene.world.at(1000)
+    return lambda store: store.soon(0, incoming_from_us=0, until_us=until_us, limit=EVERYTHING)
+
+
 def _list(scene: Scene) -> Call:
     async def listed(store: Store) -> Any:
         # The order is the store's own.
@@ -237,6 +242,7 @@ READS: dict[str, tuple[Make, str]] = {
     "get": (_get, "get"),
     "list": (_list, "list_actions"),
     "due": (_due, "due"),
+    "soon": (_soon, "soon"),
     "stale": (_stale, "stale"),
     "acquire's look": (_acquire, "free_locks"),
     "heartbeat's look": (_heartbeat, "free_locks"),

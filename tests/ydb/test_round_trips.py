@@ -28,6 +28,7 @@ COSTS: dict[str, list[str]] = {
     "get": ["get"],
     "list": ["list_actions"],
     "due": ["due"],
+    "soon": ["soon"],
     "stale": ["stale"],
     "locks": ["locks"],
     "stats": ["stats"],

@@ -256,6 +256,14 @@ class Store(Protocol):
         """What has come in since a time, and what comes due between two times, with the actions it names."""
         ...
 
+    async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+        """Of the rows that have come in since a time, those that come due until another; oldest first.
+
+        For a shard where so much waits to be let through that something would come due behind it. Rows with old guids
+        may be among them: to let one through does no harm.
+        """
+        ...
+
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         """Move rows from incoming_queue to processing_queue, only those that still exist, and drop stale ones.
 

@@ -22,6 +22,7 @@ from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import AdvanceOutcome, Due, Page, Queue, Row, Store
 from clepsydra.worker.collector import Collector
 from clepsydra.worker.locks import Heart
+from clepsydra.worker.overtaking import Overtaking
 from clepsydra.worker.pool import Pool
 from clepsydra.worker.rest import Rest
 from clepsydra.worker.settings import WorkerSettings
@@ -42,6 +43,7 @@ class SyncLoop:
         heart: Heart,
         pool: Pool,
         turns: Turns,
+        overtaking: Overtaking,
         collector: Collector,
         clock: Clock,
         ids: Ids,
@@ -53,6 +55,7 @@ class SyncLoop:
         self._heart = heart
         self._pool = pool
         self._turns = turns
+        self._overtaking = overtaking
         self._collector = collector
         self._clock = clock
         self._ids = ids
@@ -145,6 +148,7 @@ class SyncLoop:
         shard.until_us = until_us
         await self._let_through(shard, page, now_us, limit)
         if len(page.incoming) == settings.page:
+            await self._overtaking.overtake(shard, page)
             shard.look_soon()
             return
         shard.found(

@@ -13,6 +13,7 @@ from clepsydra.worker.collector import Collector
 from clepsydra.worker.finisher import Finisher
 from clepsydra.worker.leases import Leases
 from clepsydra.worker.locks import Heart
+from clepsydra.worker.overtaking import Overtaking
 from clepsydra.worker.pool import Pool
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.sync import SyncLoop
@@ -53,9 +54,12 @@ class Worker:
         self._pool = Pool(settings.attempts, targets, self._finisher, clock, tally, self._log)
         self._leases = Leases(self._pool, writing(), clock, settings, self._log)
         turns = Turns(settings, name)
+        overtaking = Overtaking(store, clock, settings, tally)
         collector = Collector(store, clock, settings, tally)
         self._loops = [
-            SyncLoop(store, self._heart, self._pool, turns, collector, clock, ids, settings, tally, self._log)
+            SyncLoop(
+                store, self._heart, self._pool, turns, overtaking, collector, clock, ids, settings, tally, self._log
+            )
             for _ in range(min(settings.loops, store.shards))
         ]
         self._finisher.when_moved = self._moved

@@ -149,6 +149,10 @@ class MemoryStore:
             [Due(row, self._live_action(row)) for row in due[:limit]],
         )
 
+    async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+        incoming = [row for row in self._shard(Queue.INCOMING, shard_id) if row.at_us >= incoming_from_us]
+        return [row for row in incoming if row.scheduled_at_us <= until_us][:limit]
+
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         moved = 0
         for row in rows:

@@ -37,6 +37,11 @@ async def due(
     return Page(incoming, due)
 
 
+async def soon(calls: Calls, shard_id: int, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+    rows = await calls.read("soon", shard_id, incoming_from_us, until_us, limit)
+    return [Row(Queue.INCOMING, shard_id, *columns) for columns in rows]
+
+
 async def stale(calls: Calls, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
     start = max(after or (from_us, "", ""), (from_us, "", ""))
     # One more than was asked for tells whether there is more.

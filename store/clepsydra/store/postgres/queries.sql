@@ -202,6 +202,13 @@ UNION ALL
     ORDER BY q.scheduled_at, q.action_id, q.action_guid
 );
 
+-- name: soon
+SELECT created_at, action_id, action_guid, scheduled_at
+FROM clepsydra.incoming_queue
+WHERE shard_id = $1 AND created_at >= $2 AND scheduled_at <= $3
+ORDER BY created_at, action_id, action_guid
+LIMIT $4;
+
 -- Rows of incoming_queue are deleted and never changed, and what is stale stays stale: nothing needs to be locked first.
 -- name: migrate
 WITH

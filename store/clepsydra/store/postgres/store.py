@@ -110,6 +110,9 @@ class PostgresStore:
     ) -> Page:
         return await lookups.due(self._calls, shard_id, incoming_from_us, incoming_limit, from_us, until_us, limit)
 
+    async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+        return await lookups.soon(self._calls, shard_id, incoming_from_us, until_us, limit)
+
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         return await changes.migrate(self._calls, rows, stale, mark) if rows or stale else 0
 

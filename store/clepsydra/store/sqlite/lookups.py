@@ -70,6 +70,11 @@ def due(
     )
 
 
+def soon(connection: apsw.Connection, shard_id: int, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+    bounds = {"shard_id": shard_id, "from_at": incoming_from_us, "until": until_us, "limit": limit}
+    return [Row(Queue.INCOMING, shard_id, *columns) for columns in fetch(connection, "soon", bounds)]
+
+
 def stale(
     connection: apsw.Connection, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int
 ) -> StalePage:

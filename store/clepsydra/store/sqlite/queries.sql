@@ -187,6 +187,12 @@ LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
 ORDER BY q.scheduled_at, q.action_id, q.action_guid;
 
+-- name: soon
+SELECT created_at, action_id, action_guid, scheduled_at FROM incoming_queue
+WHERE shard_id = :shard_id AND created_at >= :from_at AND scheduled_at <= :until
+ORDER BY created_at, action_id, action_guid
+LIMIT :limit;
+
 -- name: stale_page
 SELECT q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at, s.meta_action_id IS NULL
 FROM (

@@ -134,6 +134,9 @@ class SqliteStore:
             )
         )
 
+    async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+        return await self._reader.run(lambda c: lookups.soon(c, shard_id, incoming_from_us, until_us, limit))
+
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         if not rows and not stale:
             return 0

@@ -77,6 +77,12 @@ class Lookups:
             [Due(_processing_row(shard_id, row), _live_action(row)) for row in due.rows],
         )
 
+    async def soon(self, shard_id: int, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+        soon = Range((incoming_from_us, "", ""), limit, _incoming_position, _after_incoming)
+        fixed = {"$shard_id": parameters.number(shard_id), "$until": parameters.time(until_us)}
+        await read_ranges(self._sessions, "soon", fixed, [soon], self._timeout_s)
+        return [_incoming_row(shard_id, row) for row in soon.rows]
+
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
         start = (from_us, "", "") if after is None else max(after, (from_us, "", ""))
         # One more than wanted tells whether there is more.

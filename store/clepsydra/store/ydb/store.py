@@ -116,6 +116,9 @@ class YdbStore:
             lambda: self._lookups.due(shard_id, incoming_from_us, incoming_limit, from_us, until_us, limit)
         )
 
+    async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
+        return await self._tries.read(lambda: self._lookups.soon(shard_id, incoming_from_us, until_us, limit))
+
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         return await self._changes.migrate(rows, stale, mark) if rows or stale else 0
 
