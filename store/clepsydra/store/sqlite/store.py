@@ -140,7 +140,8 @@ class SqliteStore:
     async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
         if not rows and not stale:
             return 0
-        return await self._writer.run(lambda connection: changes.migrate(connection, rows, stale, mark))
+        # Nobody waits for it: what is due goes first.
+        return await self._writer.run(lambda c: changes.migrate(c, rows, stale, mark), can_wait=True)
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         if not advances:
