@@ -1,4 +1,4 @@
-"""A gRPC server whose only method does nothing: `python -m benchmarks.empty_server PORT`."""
+"""A gRPC server that does nothing, or sends back what it got: `python -m benchmarks.empty_server PORT`."""
 
 import asyncio
 import sys
@@ -12,10 +12,17 @@ async def _empty(_request: bytes, _context: Any) -> bytes:
     return b""
 
 
+async def _echo(request: bytes, _context: Any) -> bytes:
+    return request
+
+
 async def serve(port: int) -> None:
     server = grpc.aio.server()
-    handler = grpc.unary_unary_rpc_method_handler(_empty)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("benchmark", {"Empty": handler}),))
+    methods = {
+        "Empty": grpc.unary_unary_rpc_method_handler(_empty),
+        "Echo": grpc.unary_unary_rpc_method_handler(_echo),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("benchmark", methods),))
     server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     await asyncio.Event().wait()

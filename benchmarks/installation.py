@@ -103,13 +103,13 @@ def wait_for_server(address: str) -> None:
         grpc.channel_ready_future(channel).result(timeout=30)
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 600.0) -> float:
+def wait_until(condition: Callable[[], bool], timeout_s: float = 600.0, pause_s: float = 0.005) -> float:
     """Look every few milliseconds; returns the seconds that passed."""
     started = time.perf_counter()
     while not condition():
         if time.perf_counter() - started > timeout_s:
             raise TimeoutError("it did not happen in time")
-        time.sleep(0.005)
+        time.sleep(pause_s)
     return time.perf_counter() - started
 
 

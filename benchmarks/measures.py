@@ -75,25 +75,30 @@ def lateness(per_s: int, seconds: int, stored: int) -> Figures:
         address, process = installation.up()
         now_us = time.time_ns() // 1000
         uvloop.run(create_in_batches(address, [now_us + 10 * HOUR_US + n for n in range(stored)]))
-        count = per_s * seconds
-        first_us = time.time_ns() // 1000 + 5 * SECOND_US
-        starts_us = [first_us + n * SECOND_US // per_s for n in range(count)]
-        uvloop.run(create_in_batches(address, starts_us, "note"))
-        # Whoever looks at the notes meanwhile takes the processor away from what is measured.
-        time.sleep(max(0.0, starts_us[-1] / SECOND_US - time.time()) + 1)
-        wait_until(lambda: len(lateness_us(installation.folder)) >= count)
-        late_us = sorted(lateness_us(installation.folder))
-        if late_us[0] < 0:
-            raise AssertionError(f"an attempt started {-late_us[0]} µs early")
+        late_ms = start_lateness_ms(installation, address, per_s, seconds)
         name = f"ms late, {per_s}/s, {stored:,} in store"
         return {
-            f"median {name}": late_us[len(late_us) // 2] / 1000,
-            f"99th percentile {name}": late_us[len(late_us) * 99 // 100] / 1000,
-            f"most {name}": late_us[-1] / 1000,
+            f"median {name}": late_ms[len(late_ms) // 2],
+            f"99th percentile {name}": late_ms[len(late_ms) * 99 // 100],
+            f"most {name}": late_ms[-1],
             f"MiB of `up`, {stored:,} in store": memory_mib(process),
         }
 
     return _fresh(measure)
+
+
+def start_lateness_ms(installation: Installation, address: str, per_s: int, seconds: int) -> list[float]:
+    """Create actions that are due at a steady pace from soon on, and tell how late each was started, in order."""
+    count, first_us = per_s * seconds, time.time_ns() // 1000 + 5 * SECOND_US
+    starts_us = [first_us + n * SECOND_US // per_s for n in range(count)]
+    uvloop.run(create_in_batches(address, starts_us, "note"))
+    # Whoever looks at the notes meanwhile takes the processor away from what is measured.
+    time.sleep(max(0.0, starts_us[-1] / SECOND_US - time.time()) + 1)
+    wait_until(lambda: len(lateness_us(installation.folder)) >= count)
+    late_us = sorted(lateness_us(installation.folder))
+    if late_us[0] < 0:
+        raise AssertionError(f"an attempt started {-late_us[0]} µs early")
+    return [each / 1000 for each in late_us]
 
 
 def idle(seconds: int) -> Figures:
