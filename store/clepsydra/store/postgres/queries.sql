@@ -3,12 +3,14 @@
 -- clepsydra; for an installation in another schema, that name takes its place when this file is loaded.
 --
 -- A batch is judged by what the statement's snapshot shows. An action that is to be written is locked while it is judged,
--- in the order of action ids and before its row. A row needs no lock: it never changes under its key, so a write of it
--- finds it as it was seen, or does not find it. What turns out to have changed since the snapshot is `lost`: nothing is
--- written for it, and it is judged anew by a statement of its own. docs/decisions/ tells the races one by one.
+-- in the order of action ids and before its row. A row needs no lock: it never changes under its key, so a write finds it
+-- as it was seen, or does not find it. What turns out to have changed since the snapshot is `lost`: nothing is written for
+-- it, and it is judged anew by a statement of its own. docs/decisions/ tells the races one by one.
 --
--- Lookups are LATERAL with LIMIT 1, and writes go by `ctid`, the place of the very version that was seen, so that both can
--- only be planned as lookups, whatever the planner believes about tables that grow and shrink by the second.
+-- Whatever the planner believes about tables that grow and shrink by the second, it can only plan lookups. Those that read
+-- are LATERAL with LIMIT 1. Actions are written by `ctid`, the place of the very version that was locked. Rows are written
+-- by a range from their key to their key, which unlike an equation can be read in one direction only: from the batch to
+-- the table.
 
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -206,45 +208,26 @@ UNION ALL
     ORDER BY q.scheduled_at, q.action_id, q.action_guid
 );
 
--- Rows of incoming_queue are deleted and never changed, and what is stale stays stale: nothing more is asked of either.
+-- Nothing is asked of the rows but that they are there: what is stale stays stale.
 -- name: migrate
 WITH
 live AS MATERIALIZED (
-    SELECT q.version
+    SELECT *
     FROM unnest(
         $1::text::integer[], $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::text[]
     ) AS k (shard_id, created_at, scheduled_at, action_id, guid)
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.incoming_queue
-        WHERE shard_id = k.shard_id AND created_at = k.created_at
-            AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS q
 ),
 stale AS MATERIALIZED (
-    SELECT i.version AS incoming_version, p.version AS processing_version
+    SELECT *
     FROM unnest(
         $6::text::integer[], $7::text::bigint[], $8::text::bigint[], $9::text::text[], $10::text::text[]
     ) AS k (shard_id, created_at, scheduled_at, action_id, guid)
-    LEFT JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.incoming_queue
-        WHERE shard_id = k.shard_id AND created_at = k.created_at
-            AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS i ON true
-    LEFT JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.processing_queue
-        WHERE shard_id = k.shard_id AND scheduled_at = k.scheduled_at
-            AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS p ON true
 ),
 moved AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING live AS s
-    WHERE q.ctid = s.version
+    DELETE FROM clepsydra.incoming_queue AS q USING live AS k
+    WHERE (q.shard_id, q.created_at, q.action_id, q.action_guid)
+            BETWEEN (k.shard_id, k.created_at, k.action_id, k.guid)
+            AND (k.shard_id, k.created_at, k.action_id, k.guid)
     RETURNING q.shard_id, q.created_at, q.action_id, q.action_guid, q.scheduled_at
 ),
 entered AS (
@@ -258,26 +241,32 @@ entered AS (
     ON CONFLICT DO NOTHING
 ),
 dropped_incoming AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING stale AS s WHERE q.ctid = s.incoming_version
+    DELETE FROM clepsydra.incoming_queue AS q USING stale AS k
+    WHERE k.created_at IS NOT NULL
+        AND (q.shard_id, q.created_at, q.action_id, q.action_guid)
+            BETWEEN (k.shard_id, k.created_at, k.action_id, k.guid)
+            AND (k.shard_id, k.created_at, k.action_id, k.guid)
 ),
 dropped_processing AS (
-    DELETE FROM clepsydra.processing_queue AS q USING stale AS s WHERE q.ctid = s.processing_version
+    DELETE FROM clepsydra.processing_queue AS q USING stale AS k
+    WHERE k.scheduled_at IS NOT NULL
+        AND (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (k.shard_id, k.scheduled_at, k.action_id, k.guid)
+            AND (k.shard_id, k.scheduled_at, k.action_id, k.guid)
 )
 SELECT count(*) FROM moved;
 
--- An ordinary begin and an extension lock nothing: the action is looked at in the snapshot alone. What moves a row has it
--- `touched`, and no action is written whose row was not. A move asks for the row's time once more, because what it finds at
--- the row's place, after a wait, may be a later version. What went well is not returned.
+-- An ordinary begin and an extension lock no action: it is looked at in the snapshot alone. An action is written only if its
+-- row was touched. What was not touched and is in the snapshot has just been taken by somebody else. What went well is not
+-- returned.
 -- name: advance
 WITH
 judged AS MATERIALIZED (
     SELECT
         a.*,
-        s.version AS action_version,
-        coalesce(i.version, p.version) AS row_version,
+        s.version,
         CASE
             WHEN l.version IS DISTINCT FROM s.version AND (a.to_at IS NULL OR a.status IS NOT NULL) THEN 'lost'
-            WHEN i.version IS NULL AND p.version IS NULL THEN CASE WHEN t.is_there THEN 'done' ELSE 'gone' END
             WHEN s.guid IS DISTINCT FROM a.guid THEN 'stale'
             WHEN a.seen_scheduled_at <> s.scheduled_at THEN 'gone'
             WHEN a.to_at IS NULL THEN 'remove'
@@ -302,49 +291,33 @@ judged AS MATERIALIZED (
         LIMIT 1
         FOR UPDATE
     ) AS l ON true
-    LEFT JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.incoming_queue
-        WHERE a.created_at IS NOT NULL
-            AND shard_id = a.shard_id AND created_at = a.created_at AND action_id = a.action_id AND action_guid = a.guid
-        LIMIT 1
-    ) AS i ON true
-    LEFT JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.processing_queue
-        WHERE a.scheduled_at IS NOT NULL
-            AND shard_id = a.shard_id AND scheduled_at = a.scheduled_at
-            AND action_id = a.action_id AND action_guid = a.guid
-        LIMIT 1
-    ) AS p ON true
-    LEFT JOIN LATERAL (
-        SELECT true AS is_there
-        FROM clepsydra.processing_queue
-        WHERE i.version IS NULL AND p.version IS NULL
-            AND shard_id = a.shard_id AND scheduled_at = a.to_at AND action_id = a.action_id AND action_guid = a.guid
-            AND last_reschedule_by_sync_with_guid = $10 AND last_reschedule_at = $11
-        LIMIT 1
-    ) AS t ON true
 ),
 moved AS (
     UPDATE clepsydra.processing_queue AS q
     SET scheduled_at = j.to_at, last_reschedule_by_sync_with_guid = $10, last_reschedule_at = $11
     FROM judged AS j
     WHERE j.judgement = 'move' AND j.scheduled_at IS NOT NULL
-        AND q.ctid = j.row_version AND q.scheduled_at = j.scheduled_at
-    RETURNING j.n, j.judgement, j.action_version, j.status, j.status_scheduled_at
+        AND (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+            AND (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+    RETURNING j.n, j.judgement, j.version, j.status, j.status_scheduled_at
 ),
 left_processing AS (
     DELETE FROM clepsydra.processing_queue AS q USING judged AS j
     WHERE j.judgement IN ('remove', 'stale') AND j.scheduled_at IS NOT NULL
-        AND q.ctid = j.row_version AND q.scheduled_at = j.scheduled_at
-    RETURNING j.n, j.judgement, j.action_version, j.status, j.status_scheduled_at
+        AND (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+            AND (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+    RETURNING j.n, j.judgement, j.version, j.status, j.status_scheduled_at
 ),
 left_incoming AS (
     DELETE FROM clepsydra.incoming_queue AS q USING judged AS j
-    WHERE j.judgement IN ('move', 'remove', 'stale') AND j.created_at IS NOT NULL AND q.ctid = j.row_version
+    WHERE j.judgement IN ('move', 'remove', 'stale') AND j.created_at IS NOT NULL
+        AND (q.shard_id, q.created_at, q.action_id, q.action_guid)
+            BETWEEN (j.shard_id, j.created_at, j.action_id, j.guid)
+            AND (j.shard_id, j.created_at, j.action_id, j.guid)
     RETURNING
-        j.n, j.judgement, j.action_version, j.status, j.status_scheduled_at,
+        j.n, j.judgement, j.version, j.status, j.status_scheduled_at,
         j.shard_id, j.created_at, j.action_id, j.guid, j.to_at
 ),
 entered AS (
@@ -355,31 +328,61 @@ entered AS (
     SELECT shard_id, to_at, action_id, guid, created_at, $10, $11 FROM left_incoming WHERE judgement = 'move'
 ),
 touched AS NOT MATERIALIZED (
-    SELECT n, judgement, action_version, status, status_scheduled_at FROM moved
+    SELECT n, judgement, version, status, status_scheduled_at FROM moved
     UNION ALL
-    SELECT n, judgement, action_version, status, status_scheduled_at FROM left_processing
+    SELECT n, judgement, version, status, status_scheduled_at FROM left_processing
     UNION ALL
-    SELECT n, judgement, action_version, status, status_scheduled_at FROM left_incoming
+    SELECT n, judgement, version, status, status_scheduled_at FROM left_incoming
 ),
 written AS (
     UPDATE clepsydra.scheduled_actions AS s
     SET status = t.status, status_scheduled_at = t.status_scheduled_at
     FROM touched AS t
-    WHERE t.judgement = 'move' AND t.status IS NOT NULL AND s.ctid = t.action_version
+    WHERE t.judgement = 'move' AND t.status IS NOT NULL AND s.ctid = t.version
 ),
 removed AS (
     DELETE FROM clepsydra.scheduled_actions AS s USING touched AS t
-    WHERE t.judgement = 'remove' AND s.ctid = t.action_version
+    WHERE t.judgement = 'remove' AND s.ctid = t.version
+),
+failed AS (
+    SELECT *, n IN (SELECT n FROM touched) AS is_touched
+    FROM judged
+    WHERE judgement IN ('lost', 'stale') OR n NOT IN (SELECT n FROM touched)
 )
-SELECT n - 1, CASE WHEN judgement IN ('lost', 'gone') OR n IN (SELECT n FROM touched) THEN judgement ELSE 'lost' END
-FROM judged
-WHERE judgement IN ('lost', 'gone', 'stale') OR (judgement <> 'done' AND n NOT IN (SELECT n FROM touched));
+SELECT
+    f.n - 1,
+    CASE
+        WHEN f.judgement = 'lost' OR f.is_touched THEN f.judgement
+        WHEN i.is_there OR p.is_there THEN CASE f.judgement WHEN 'gone' THEN 'gone' ELSE 'lost' END
+        ELSE 'gone'
+    END
+FROM failed AS f
+LEFT JOIN LATERAL (
+    SELECT true AS is_there
+    FROM clepsydra.incoming_queue
+    WHERE shard_id = f.shard_id AND created_at = f.created_at AND action_id = f.action_id AND action_guid = f.guid
+    LIMIT 1
+) AS i ON true
+LEFT JOIN LATERAL (
+    SELECT true AS is_there
+    FROM clepsydra.processing_queue
+    WHERE shard_id = f.shard_id AND scheduled_at = f.scheduled_at AND action_id = f.action_id AND action_guid = f.guid
+    LIMIT 1
+) AS p ON true
+LEFT JOIN LATERAL (
+    SELECT true AS is_there
+    FROM clepsydra.processing_queue
+    WHERE shard_id = f.shard_id AND scheduled_at = f.to_at AND action_id = f.action_id AND action_guid = f.guid
+        AND last_reschedule_by_sync_with_guid = $10 AND last_reschedule_at = $11
+    LIMIT 1
+) AS t ON true
+WHERE f.judgement = 'lost' OR f.is_touched OR i.is_there OR p.is_there OR t.is_there IS NULL;
 
 -- A damaged installation may have two live rows of an action. Where one of them is to move onto the other, the other goes.
 -- name: make_room
 WITH
 sources AS MATERIALIZED (
-    SELECT a.shard_id, a.to_at, a.action_id, a.guid
+    SELECT a.shard_id, a.to_at AS scheduled_at, a.action_id, a.guid
     FROM unnest(
         $1::text::integer[], $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::text[],
         $6::text::bigint[]
@@ -401,18 +404,11 @@ sources AS MATERIALIZED (
         FOR UPDATE
     ) AS p ON true
     WHERE i.is_there OR p.is_there
-),
-targets AS MATERIALIZED (
-    SELECT q.version
-    FROM sources AS s
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.processing_queue
-        WHERE shard_id = s.shard_id AND scheduled_at = s.to_at AND action_id = s.action_id AND action_guid = s.guid
-        LIMIT 1
-    ) AS q
 )
-DELETE FROM clepsydra.processing_queue AS q USING targets AS t WHERE q.ctid = t.version;
+DELETE FROM clepsydra.processing_queue AS q USING sources AS s
+WHERE (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+        BETWEEN (s.shard_id, s.scheduled_at, s.action_id, s.guid)
+        AND (s.shard_id, s.scheduled_at, s.action_id, s.guid);
 
 -- name: stale_page
 SELECT q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at, s.is_live IS NULL
