@@ -156,6 +156,49 @@ async def test_of_two_workers_the_second_waits_for_the_row_and_finds_it_gone(
     await world.assert_sound(actions=1)
 
 
+async def test_an_outcome_that_waited_for_its_row_and_finds_it_gone_does_not_write_its_action(
+    world: World, installation: Installation
+) -> None:
+    """It has the action by then; the others of its batch are written."""
+    action, row = await world.in_flight("a")
+    other, other_row = await world.in_flight("b")
+    async with begun(installation) as worker:
+        await worker.advance([Advance(row, world.at(70), action.scheduled_at_us)], world.mark())
+        outcomes = [finish(row, action, world.at(900)), finish(other_row, other, world.at(900))]
+        finishing = asyncio.create_task(world.store.advance(outcomes, world.mark()))
+        await waits_for_lock(installation, finishing)
+    assert await finishing == [AdvanceOutcome.GONE, AdvanceOutcome.DONE]
+    assert await world.store.get(["a"]) == [action]
+    assert (await world.row_of("a")).at_us == world.at(70)
+    await world.assert_sound(actions=2)
+
+
+async def test_a_migration_waits_for_a_begin_of_the_same_row_and_leaves_it_alone(
+    world: World, installation: Installation
+) -> None:
+    await world.carry_out(world.create("a"), world.create("b"))
+    row, other = await world.row_of("a"), await world.row_of("b")
+    async with begun(installation) as worker:
+        await worker.advance([begin(row)], world.mark())
+        migration = asyncio.create_task(world.store.migrate([row, other], [], world.mark()))
+        await waits_for_lock(installation, migration)
+    assert await migration == 1
+    await world.assert_sound(actions=2)
+
+
+async def test_a_begin_waits_for_a_migration_of_the_same_row_and_finds_it_gone(
+    world: World, installation: Installation
+) -> None:
+    await world.carry_out(world.create("a"))
+    row = await world.row_of("a")
+    async with begun(installation) as worker:
+        await worker.migrate([row], world.mark())
+        beginning = asyncio.create_task(world.store.advance([begin(row)], world.mark()))
+        await waits_for_lock(installation, beginning)
+    assert await beginning == [AdvanceOutcome.GONE]
+    await world.assert_sound(actions=1)
+
+
 async def test_a_replay_that_overtakes_its_own_first_try_recognises_it_once_it_is_done(
     world: World, installation: Installation
 ) -> None:

@@ -9,7 +9,7 @@ import asyncpg
 
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.port import Advance, Mark, Put, Row
-from clepsydra.store.postgres import changes
+from clepsydra.store.postgres import columns
 from clepsydra.store.postgres.calls import Answer
 from clepsydra.store.postgres.session import statements
 from tests.postgres.installations import Installation
@@ -26,18 +26,15 @@ class Uncommitted:
         return Answer(await self.connection.fetch(self._statements[name], *arguments), is_of_replay=False)
 
     async def put(self, *puts: Put) -> None:
-        columns = changes.columns_of([changes.put_row(put) for put in puts], changes.PUT_COLUMNS)
-        answer = await self.change("put", *columns, CALL_RETRY_US)
+        answer = await self.change("put", *columns.of_puts(puts), CALL_RETRY_US)
         assert answer.rows == []
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> None:
-        columns = changes.columns_of([changes.advance_row(advance) for advance in advances], changes.ADVANCE_COLUMNS)
-        answer = await self.change("advance", *columns, *mark)
+        answer = await self.change("advance", *columns.of_advances(advances), *mark)
         assert answer.rows == []
 
     async def migrate(self, rows: Sequence[Row], mark: Mark) -> None:
-        keys = changes.keys(rows)
-        answer = await self.change("migrate", *keys, *changes.keys([]), *changes.keys([]), *mark)
+        answer = await self.change("migrate", *columns.of_rows(rows), *columns.of_rows([]), *mark)
         assert answer.rows[0][0] == len(rows)
 
 

@@ -1,4 +1,4 @@
-"""The writes of actions and rows: a batch becomes arrays, sorted by action id, and what comes back becomes outcomes.
+"""The writes of actions and rows: a batch goes in the order of action ids, and what comes back becomes outcomes.
 
 Statements return what did not go well. What they return as lost has changed since their snapshot, and is sent again.
 """
@@ -21,17 +21,14 @@ from clepsydra.store.port import (
     Queue,
     Row,
 )
+from clepsydra.store.postgres import columns
 from clepsydra.store.postgres.calls import Answer, Calls, Patience
 
 LOST = "lost"
 _DONE = PutResult(PutOutcome.DONE)
 _TOO_LATE = PutResult(PutOutcome.TOO_LATE)
-_NOT_SEEN = (None, None, None)
 
 _ADVANCE_OUTCOMES = {"stale": AdvanceOutcome.STALE, "gone": AdvanceOutcome.GONE}
-
-PUT_COLUMNS = 11
-ADVANCE_COLUMNS = 9
 
 
 async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
@@ -39,8 +36,8 @@ async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
     pending = sorted(range(len(puts)), key=lambda n: puts[n].action.action_id)
     patience, is_of_replay = Patience(), False
     while pending:
-        columns = columns_of([put_row(puts[n]) for n in pending], PUT_COLUMNS)
-        answer = await calls.change("put", *columns, CALL_RETRY_US, patience=patience)
+        batch = columns.of_puts([puts[n] for n in pending])
+        answer = await calls.change("put", *batch, CALL_RETRY_US, patience=patience)
         is_of_replay |= answer.is_of_replay
         lost = []
         for place, judgement, *current in answer.rows:
@@ -56,13 +53,6 @@ async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
     return results
 
 
-def put_row(put: Put) -> tuple[object, ...]:
-    action_id, guid, meta, spec, status, scheduled_at_us = put.action
-    seen = put.seen
-    seen_version = _NOT_SEEN if seen is None else (seen.guid, seen.scheduled_at_us, seen.meta)
-    return (action_id, guid, meta, spec, status, scheduled_at_us, put.shard_id, put.created_at_us, *seen_version)
-
-
 def put_result(put: Put, judgement: str, current: Sequence[Any]) -> PutResult:
     if judgement == "late":
         return _TOO_LATE
@@ -75,13 +65,7 @@ def put_result(put: Put, judgement: str, current: Sequence[Any]) -> PutResult:
 
 async def migrate(calls: Calls, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
     live = [row for row in rows if row.queue is Queue.INCOMING]
-    answer = await calls.change(
-        "migrate",
-        *keys(live),
-        *keys(row for row in stale if row.queue is Queue.INCOMING),
-        *keys(row for row in stale if row.queue is Queue.PROCESSING),
-        *mark,
-    )
+    answer = await calls.change("migrate", *columns.of_rows(in_order(live)), *columns.of_rows(in_order(stale)), *mark)
     moved: int = answer.rows[0][0]
     return moved
 
@@ -107,31 +91,16 @@ async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list
 
 
 async def _advance(calls: Calls, advances: Sequence[Advance], mark: Mark, patience: Patience) -> Answer:
-    columns = columns_of([advance_row(advance) for advance in advances], ADVANCE_COLUMNS)
+    batch = columns.of_advances(advances)
     try:
-        return await calls.change("advance", *columns, *mark, patience=patience)
+        return await calls.change("advance", *batch, *mark, patience=patience)
     except StoreError as error:
         if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
             raise
     # Only where an action has two live rows: whoever meets them must be able to go on.
-    _is_incoming, *keys, to_us, _seen, _status, _planned = columns
-    await calls.change("make_room", *keys, to_us, patience=patience)
-    return await calls.change("advance", *columns, *mark, patience=patience)
-
-
-def advance_row(advance: Advance) -> tuple[object, ...]:
-    row, to_us, seen_scheduled_at_us, status, status_scheduled_at_us = advance
-    return (
-        row.queue is Queue.INCOMING,
-        row.shard_id,
-        row.at_us,
-        row.action_id,
-        row.guid,
-        to_us,
-        seen_scheduled_at_us,
-        status,
-        status_scheduled_at_us,
-    )
+    *keys_and_to, _seen, _status, _planned = batch
+    await calls.change("make_room", *keys_and_to, patience=patience)
+    return await calls.change("advance", *batch, *mark, patience=patience)
 
 
 def _again(lost: list[int], patience: Patience) -> list[int]:
@@ -143,11 +112,5 @@ def _again(lost: list[int], patience: Patience) -> list[int]:
     return lost
 
 
-def keys(rows: Iterable[Row]) -> list[list[Any]]:
-    in_order = sorted(rows, key=lambda row: row.action_id)
-    return columns_of([(row.shard_id, row.at_us, row.action_id, row.guid) for row in in_order], 4)
-
-
-def columns_of(rows: Sequence[tuple[object, ...]], count: int) -> list[list[Any]]:
-    """Rows turned into columns: what `unnest` turns back into rows."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row.action_id)

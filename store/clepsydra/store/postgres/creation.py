@@ -8,7 +8,7 @@ from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.creation import Place
 from clepsydra.store.errors import Unavailable
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult
-from clepsydra.store.postgres import changes
+from clepsydra.store.postgres import changes, columns
 from clepsydra.store.postgres.address import checked_schema
 from clepsydra.store.postgres.arrivals import channel_of
 from clepsydra.store.postgres.errors import translated
@@ -39,9 +39,9 @@ class Within:
         return Place(shards, now_us, None if current[0] is None else Action(*current))
 
     async def put(self, put: Put) -> PutResult:
-        columns = changes.columns_of([changes.put_row(put)], changes.PUT_COLUMNS)
+        batch = columns.of_puts([put])
         for _ in range(_TRIES):
-            rows = await self._connection.fetch(self._statements["put"], *columns, CALL_RETRY_US)
+            rows = await self._connection.fetch(self._statements["put"], *batch, CALL_RETRY_US)
             if not rows:
                 return PutResult(PutOutcome.DONE)
             [(_place, judgement, *current)] = rows

@@ -1,32 +1,25 @@
 -- Every call is one statement: one snapshot, one transaction, one round trip. It takes its whole batch as arrays, which
--- come sorted by action id. The statements name the schema clepsydra; for an installation in another schema, that name
--- takes its place when this file is loaded.
+-- come sorted by action id; those of numbers and texts come as text, see columns.py. The statements name the schema
+-- clepsydra; for an installation in another schema, that name takes its place when this file is loaded.
 --
--- A batch is judged by what the statement's snapshot shows, and whatever is to be written is locked while it is judged:
--- in the order of action ids, an action before its row, all of it before anything is written. So no two statements wait
--- for each other in a circle. What turns out to have changed since the snapshot is `lost`: nothing is written for it,
--- and it is judged anew by a statement of its own. docs/decisions/ tells the races one by one.
+-- A batch is judged by what the statement's snapshot shows. An action that is to be written is locked while it is judged,
+-- in the order of action ids and before its row. A row needs no lock: it never changes under its key, so a write finds it
+-- as it was seen, or does not find it. What turns out to have changed since the snapshot is `lost`: nothing is written for
+-- it, and it is judged anew by a statement of its own. docs/decisions/ tells the races one by one.
 --
--- Lookups are LATERAL with LIMIT 1, and writes go by `ctid`, the place of the very version that was locked, so that
--- both can only be planned as lookups, whatever the planner believes about tables that grow and shrink by the second.
+-- Whatever the planner believes about tables that grow and shrink by the second, it can only plan lookups. Those that read
+-- are LATERAL with LIMIT 1. Actions are written by `ctid`, the place of the very version that was locked. Rows are written
+-- by a range from their key to their key, which unlike an equation can be read in one direction only: from the batch to
+-- the table.
 
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- done: by an earlier try; late: older than a call may be retried; lost: somebody else changes the action at this
 -- moment, so it must be judged anew. What went well is not returned.
+-- A creation that is not late is not looked up before: whether the id is free shows when it is inserted.
 -- name: put
 WITH
-puts AS MATERIALIZED (
-    SELECT *
-    FROM unnest(
-        $1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bigint[],
-        $7::integer[], $8::bigint[], $9::text[], $10::bigint[], $11::bytea[]
-    ) WITH ORDINALITY AS p (
-        action_id, guid, meta, spec, status, scheduled_at,
-        shard_id, created_at, seen_guid, seen_scheduled_at, seen_meta, n
-    )
-),
 judged AS MATERIALIZED (
     SELECT
         p.*, s.*,
@@ -34,30 +27,33 @@ judged AS MATERIALIZED (
             WHEN l.version IS DISTINCT FROM s.version THEN 'lost'
             WHEN p.shard_id IS NULL AND s.current_meta = p.meta THEN 'done'
             WHEN p.shard_id IS NOT NULL AND s.current_guid = p.guid THEN 'done'
-            WHEN p.created_at < (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) - $12::bigint
-                THEN 'late'
+            WHEN p.created_at < c.oldest THEN 'late'
             WHEN p.shard_id IS NULL THEN CASE WHEN s.current_meta = p.seen_meta THEN 'relabel' ELSE 'conflict' END
-            WHEN s.current_guid IS NULL AND p.seen_guid IS NULL THEN 'create'
+            WHEN p.seen_guid IS NULL THEN 'create'
             WHEN s.current_guid = p.seen_guid
                 AND s.current_scheduled_at = p.seen_scheduled_at
                 AND s.current_meta = p.seen_meta THEN 'change'
             ELSE 'conflict'
         END AS judgement
-    FROM puts AS p
+    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $12::bigint AS oldest) AS c
+    CROSS JOIN unnest(
+        $1::text::text[], $2::text::text[], $3::bytea[], $4::bytea[], $5::bytea[], $6::text::bigint[],
+        $7::text::integer[], $8::text::bigint[], $9::text[], $10::text::bigint[], $11::bytea[]
+    ) WITH ORDINALITY AS p (
+        action_id, guid, meta, spec, status, scheduled_at,
+        shard_id, created_at, seen_guid, seen_scheduled_at, seen_meta, n
+    )
     LEFT JOIN LATERAL (
         SELECT
             ctid AS version, meta_action_guid AS current_guid, meta AS current_meta, spec AS current_spec,
             status AS current_status, status_scheduled_at AS current_scheduled_at
         FROM clepsydra.scheduled_actions
-        WHERE meta_action_id_hash = 0 AND meta_action_id = p.action_id
+        WHERE (p.shard_id IS NULL OR p.seen_guid IS NOT NULL OR p.created_at < c.oldest)
+            AND meta_action_id_hash = 0 AND meta_action_id = p.action_id
         LIMIT 1
     ) AS s ON true
     LEFT JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.scheduled_actions
-        WHERE s.version IS NOT NULL AND meta_action_id_hash = 0 AND meta_action_id = p.action_id
-        LIMIT 1
-        FOR UPDATE
+        SELECT ctid AS version FROM clepsydra.scheduled_actions WHERE ctid = s.version LIMIT 1 FOR UPDATE
     ) AS l ON true
 ),
 created AS (
@@ -89,12 +85,22 @@ appended AS (
     FROM judged
     WHERE judgement = 'change' OR (judgement = 'create' AND action_id IN (SELECT meta_action_id FROM created))
 )
-SELECT
-    n - 1, CASE judgement WHEN 'create' THEN 'lost' ELSE judgement END,
-    current_guid, current_meta, current_spec, current_status, current_scheduled_at
+SELECT n - 1, judgement, current_guid, current_meta, current_spec, current_status, current_scheduled_at
 FROM judged
 WHERE judgement IN ('late', 'conflict', 'lost')
-    OR (judgement = 'create' AND action_id NOT IN (SELECT meta_action_id FROM created));
+UNION ALL
+SELECT
+    j.n - 1, CASE WHEN s.meta_action_guid IS NULL THEN 'lost' ELSE 'conflict' END,
+    s.meta_action_guid, s.meta, s.spec, s.status, s.status_scheduled_at
+FROM judged AS j
+LEFT JOIN LATERAL (
+    SELECT meta_action_guid, meta, spec, status, status_scheduled_at
+    FROM clepsydra.scheduled_actions
+    WHERE meta_action_id_hash = 0 AND meta_action_id = j.action_id
+    LIMIT 1
+) AS s ON true
+WHERE j.judgement = 'create' AND j.action_id NOT IN (SELECT meta_action_id FROM created)
+    AND s.meta_action_guid IS DISTINCT FROM j.guid;
 
 -- name: get
 SELECT meta_action_id, meta_action_guid, meta, spec, status, status_scheduled_at
@@ -209,42 +215,26 @@ WHERE shard_id = $1 AND created_at >= $2 AND scheduled_at <= $3
 ORDER BY created_at, action_id, action_guid
 LIMIT $4;
 
--- Rows of incoming_queue are deleted and never changed, and what is stale stays stale: nothing needs to be locked first.
+-- Nothing is asked of the rows but that they are there: what is stale stays stale.
 -- name: migrate
 WITH
 live AS MATERIALIZED (
-    SELECT q.version
-    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[]) AS k (shard_id, at, action_id, guid)
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.incoming_queue
-        WHERE shard_id = k.shard_id AND created_at = k.at AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS q
+    SELECT *
+    FROM unnest(
+        $1::text::integer[], $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::text[]
+    ) AS k (shard_id, created_at, scheduled_at, action_id, guid)
 ),
-stale_incoming AS MATERIALIZED (
-    SELECT q.version
-    FROM unnest($5::integer[], $6::bigint[], $7::text[], $8::text[]) AS k (shard_id, at, action_id, guid)
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.incoming_queue
-        WHERE shard_id = k.shard_id AND created_at = k.at AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS q
-),
-stale_processing AS MATERIALIZED (
-    SELECT q.version
-    FROM unnest($9::integer[], $10::bigint[], $11::text[], $12::text[]) AS k (shard_id, at, action_id, guid)
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.processing_queue
-        WHERE shard_id = k.shard_id AND scheduled_at = k.at AND action_id = k.action_id AND action_guid = k.guid
-        LIMIT 1
-    ) AS q
+stale AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        $6::text::integer[], $7::text::bigint[], $8::text::bigint[], $9::text::text[], $10::text::text[]
+    ) AS k (shard_id, created_at, scheduled_at, action_id, guid)
 ),
 moved AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING live AS s
-    WHERE q.ctid = s.version
+    DELETE FROM clepsydra.incoming_queue AS q USING live AS k
+    WHERE (q.shard_id, q.created_at, q.action_id, q.action_guid)
+            BETWEEN (k.shard_id, k.created_at, k.action_id, k.guid)
+            AND (k.shard_id, k.created_at, k.action_id, k.guid)
     RETURNING q.shard_id, q.created_at, q.action_id, q.action_guid, q.scheduled_at
 ),
 entered AS (
@@ -254,44 +244,47 @@ entered AS (
         moved_from_incoming_to_processing_queue_by_sync_with_guid,
         moved_from_incoming_to_processing_queue_at
     )
-    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, $13, $14 FROM moved
+    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, $11, $12 FROM moved
     ON CONFLICT DO NOTHING
 ),
 dropped_incoming AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING stale_incoming AS s WHERE q.ctid = s.version
+    DELETE FROM clepsydra.incoming_queue AS q USING stale AS k
+    WHERE k.created_at IS NOT NULL
+        AND (q.shard_id, q.created_at, q.action_id, q.action_guid)
+            BETWEEN (k.shard_id, k.created_at, k.action_id, k.guid)
+            AND (k.shard_id, k.created_at, k.action_id, k.guid)
 ),
 dropped_processing AS (
-    DELETE FROM clepsydra.processing_queue AS q USING stale_processing AS s WHERE q.ctid = s.version
+    DELETE FROM clepsydra.processing_queue AS q USING stale AS k
+    WHERE k.scheduled_at IS NOT NULL
+        AND (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (k.shard_id, k.scheduled_at, k.action_id, k.guid)
+            AND (k.shard_id, k.scheduled_at, k.action_id, k.guid)
 )
 SELECT count(*) FROM moved;
 
--- An ordinary begin and an extension lock nothing but the row: the action is looked at in the snapshot alone.
--- What went well is not returned.
+-- An ordinary begin and an extension lock no action: it is looked at in the snapshot alone. An action is written only if its
+-- row was touched. What was not touched and is in the snapshot has just been taken by somebody else. What went well is not
+-- returned.
 -- name: advance
 WITH
-advances AS MATERIALIZED (
-    SELECT *, to_at IS NULL OR status IS NOT NULL AS writes_action
-    FROM unnest(
-        $1::boolean[], $2::integer[], $3::bigint[], $4::text[], $5::text[],
-        $6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[]
-    ) WITH ORDINALITY AS a (
-        is_incoming, shard_id, at, action_id, guid, to_at, seen_scheduled_at, status, status_scheduled_at, n
-    )
-),
 judged AS MATERIALIZED (
     SELECT
         a.*,
-        s.version AS action_version,
-        coalesce(i.version, p.version) AS row_version,
+        s.version,
         CASE
-            WHEN x.is_there OR (a.writes_action AND l.version IS DISTINCT FROM s.version) THEN 'lost'
-            WHEN i.version IS NULL AND p.version IS NULL THEN CASE WHEN t.is_there THEN 'done' ELSE 'gone' END
+            WHEN l.version IS DISTINCT FROM s.version AND (a.to_at IS NULL OR a.status IS NOT NULL) THEN 'lost'
             WHEN s.guid IS DISTINCT FROM a.guid THEN 'stale'
             WHEN a.seen_scheduled_at <> s.scheduled_at THEN 'gone'
             WHEN a.to_at IS NULL THEN 'remove'
             ELSE 'move'
         END AS judgement
-    FROM advances AS a
+    FROM unnest(
+        $1::text::integer[], $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::text[],
+        $6::text::bigint[], $7::text::bigint[], $8::bytea[], $9::text::bigint[]
+    ) WITH ORDINALITY AS a (
+        shard_id, created_at, scheduled_at, action_id, guid, to_at, seen_scheduled_at, status, status_scheduled_at, n
+    )
     LEFT JOIN LATERAL (
         SELECT ctid AS version, meta_action_guid AS guid, status_scheduled_at AS scheduled_at
         FROM clepsydra.scheduled_actions
@@ -301,118 +294,128 @@ judged AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT ctid AS version
         FROM clepsydra.scheduled_actions
-        WHERE a.writes_action AND s.version IS NOT NULL AND meta_action_id_hash = 0 AND meta_action_id = a.action_id
+        WHERE (a.to_at IS NULL OR a.status IS NOT NULL) AND ctid = s.version
         LIMIT 1
         FOR UPDATE
     ) AS l ON true
-    LEFT JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.incoming_queue
-        WHERE a.is_incoming
-            AND shard_id = a.shard_id AND created_at = a.at AND action_id = a.action_id AND action_guid = a.guid
-        LIMIT 1
-        FOR UPDATE
-    ) AS i ON true
-    LEFT JOIN LATERAL (
-        SELECT ctid AS version
-        FROM clepsydra.processing_queue
-        WHERE NOT a.is_incoming
-            AND shard_id = a.shard_id AND scheduled_at = a.at AND action_id = a.action_id AND action_guid = a.guid
-        LIMIT 1
-        FOR UPDATE
-    ) AS p ON true
-    LEFT JOIN LATERAL (
-        SELECT true AS is_there
-        WHERE i.version IS NULL AND p.version IS NULL AND (
-            EXISTS (
-                SELECT FROM clepsydra.incoming_queue AS q
-                WHERE a.is_incoming
-                    AND q.shard_id = a.shard_id AND q.created_at = a.at
-                    AND q.action_id = a.action_id AND q.action_guid = a.guid
-            )
-            OR EXISTS (
-                SELECT FROM clepsydra.processing_queue AS q
-                WHERE NOT a.is_incoming
-                    AND q.shard_id = a.shard_id AND q.scheduled_at = a.at
-                    AND q.action_id = a.action_id AND q.action_guid = a.guid
-            )
-        )
-    ) AS x ON true
-    LEFT JOIN LATERAL (
-        SELECT true AS is_there
-        FROM clepsydra.processing_queue AS q
-        WHERE i.version IS NULL AND p.version IS NULL
-            AND q.shard_id = a.shard_id AND q.scheduled_at = a.to_at
-            AND q.action_id = a.action_id AND q.action_guid = a.guid
-            AND q.last_reschedule_by_sync_with_guid = $10 AND q.last_reschedule_at = $11
-        LIMIT 1
-    ) AS t ON true
 ),
 moved AS (
     UPDATE clepsydra.processing_queue AS q
     SET scheduled_at = j.to_at, last_reschedule_by_sync_with_guid = $10, last_reschedule_at = $11
     FROM judged AS j
-    WHERE j.judgement = 'move' AND NOT j.is_incoming AND q.ctid = j.row_version
+    WHERE j.judgement = 'move' AND j.scheduled_at IS NOT NULL
+        AND (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+            AND (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+    RETURNING j.n, j.judgement, j.version, j.status, j.status_scheduled_at
+),
+left_processing AS (
+    DELETE FROM clepsydra.processing_queue AS q USING judged AS j
+    WHERE j.judgement IN ('remove', 'stale') AND j.scheduled_at IS NOT NULL
+        AND (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+            AND (j.shard_id, j.scheduled_at, j.action_id, j.guid)
+    RETURNING j.n, j.judgement, j.version, j.status, j.status_scheduled_at
+),
+left_incoming AS (
+    DELETE FROM clepsydra.incoming_queue AS q USING judged AS j
+    WHERE j.judgement IN ('move', 'remove', 'stale') AND j.created_at IS NOT NULL
+        AND (q.shard_id, q.created_at, q.action_id, q.action_guid)
+            BETWEEN (j.shard_id, j.created_at, j.action_id, j.guid)
+            AND (j.shard_id, j.created_at, j.action_id, j.guid)
+    RETURNING
+        j.n, j.judgement, j.version, j.status, j.status_scheduled_at,
+        j.shard_id, j.created_at, j.action_id, j.guid, j.to_at
 ),
 entered AS (
     INSERT INTO clepsydra.processing_queue (
         shard_id, scheduled_at, action_id, action_guid,
         added_to_incoming_queue_at, last_reschedule_by_sync_with_guid, last_reschedule_at
     )
-    SELECT shard_id, to_at, action_id, guid, at, $10, $11 FROM judged WHERE judgement = 'move' AND is_incoming
-    ON CONFLICT (shard_id, scheduled_at, action_id, action_guid) DO UPDATE SET
-        added_to_incoming_queue_at = excluded.added_to_incoming_queue_at,
-        moved_from_incoming_to_processing_queue_by_sync_with_guid = NULL,
-        moved_from_incoming_to_processing_queue_at = NULL,
-        last_reschedule_by_sync_with_guid = excluded.last_reschedule_by_sync_with_guid,
-        last_reschedule_at = excluded.last_reschedule_at
+    SELECT shard_id, to_at, action_id, guid, created_at, $10, $11 FROM left_incoming WHERE judgement = 'move'
 ),
-left_incoming AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING judged AS j
-    WHERE j.judgement IN ('move', 'remove', 'stale') AND j.is_incoming AND q.ctid = j.row_version
-),
-left_processing AS (
-    DELETE FROM clepsydra.processing_queue AS q USING judged AS j
-    WHERE j.judgement IN ('remove', 'stale') AND NOT j.is_incoming AND q.ctid = j.row_version
+touched AS NOT MATERIALIZED (
+    SELECT n, judgement, version, status, status_scheduled_at FROM moved
+    UNION ALL
+    SELECT n, judgement, version, status, status_scheduled_at FROM left_processing
+    UNION ALL
+    SELECT n, judgement, version, status, status_scheduled_at FROM left_incoming
 ),
 written AS (
     UPDATE clepsydra.scheduled_actions AS s
-    SET status = j.status, status_scheduled_at = j.status_scheduled_at
-    FROM judged AS j
-    WHERE j.judgement = 'move' AND j.writes_action AND s.ctid = j.action_version
+    SET status = t.status, status_scheduled_at = t.status_scheduled_at
+    FROM touched AS t
+    WHERE t.judgement = 'move' AND t.status IS NOT NULL AND s.ctid = t.version
 ),
 removed AS (
-    DELETE FROM clepsydra.scheduled_actions AS s USING judged AS j
-    WHERE j.judgement = 'remove' AND s.ctid = j.action_version
+    DELETE FROM clepsydra.scheduled_actions AS s USING touched AS t
+    WHERE t.judgement = 'remove' AND s.ctid = t.version
+),
+failed AS (
+    SELECT *, n IN (SELECT n FROM touched) AS is_touched
+    FROM judged
+    WHERE judgement IN ('lost', 'stale') OR n NOT IN (SELECT n FROM touched)
 )
-SELECT n - 1, judgement FROM judged WHERE judgement IN ('stale', 'gone', 'lost');
+SELECT
+    f.n - 1,
+    CASE
+        WHEN f.judgement = 'lost' OR f.is_touched THEN f.judgement
+        WHEN i.is_there OR p.is_there THEN CASE f.judgement WHEN 'gone' THEN 'gone' ELSE 'lost' END
+        ELSE 'gone'
+    END
+FROM failed AS f
+LEFT JOIN LATERAL (
+    SELECT true AS is_there
+    FROM clepsydra.incoming_queue
+    WHERE shard_id = f.shard_id AND created_at = f.created_at AND action_id = f.action_id AND action_guid = f.guid
+    LIMIT 1
+) AS i ON true
+LEFT JOIN LATERAL (
+    SELECT true AS is_there
+    FROM clepsydra.processing_queue
+    WHERE shard_id = f.shard_id AND scheduled_at = f.scheduled_at AND action_id = f.action_id AND action_guid = f.guid
+    LIMIT 1
+) AS p ON true
+LEFT JOIN LATERAL (
+    SELECT true AS is_there
+    FROM clepsydra.processing_queue
+    WHERE shard_id = f.shard_id AND scheduled_at = f.to_at AND action_id = f.action_id AND action_guid = f.guid
+        AND last_reschedule_by_sync_with_guid = $10 AND last_reschedule_at = $11
+    LIMIT 1
+) AS t ON true
+WHERE f.judgement = 'lost' OR f.is_touched OR i.is_there OR p.is_there OR t.is_there IS NULL;
 
 -- A damaged installation may have two live rows of an action. Where one of them is to move onto the other, the other goes.
 -- name: make_room
 WITH
 sources AS MATERIALIZED (
-    SELECT a.shard_id, a.to_at, a.action_id, a.guid
-    FROM unnest($1::integer[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])
-        AS a (shard_id, at, action_id, guid, to_at)
-    CROSS JOIN LATERAL (
-        SELECT
-        FROM clepsydra.processing_queue
-        WHERE shard_id = a.shard_id AND scheduled_at = a.at AND action_id = a.action_id AND action_guid = a.guid
+    SELECT a.shard_id, a.to_at AS scheduled_at, a.action_id, a.guid
+    FROM unnest(
+        $1::text::integer[], $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::text[],
+        $6::text::bigint[]
+    ) AS a (shard_id, created_at, scheduled_at, action_id, guid, to_at)
+    LEFT JOIN LATERAL (
+        SELECT true AS is_there
+        FROM clepsydra.incoming_queue
+        WHERE shard_id = a.shard_id AND created_at = a.created_at
+            AND action_id = a.action_id AND action_guid = a.guid
         LIMIT 1
         FOR UPDATE
-    ) AS source
-),
-targets AS MATERIALIZED (
-    SELECT q.version
-    FROM sources AS s
-    CROSS JOIN LATERAL (
-        SELECT ctid AS version
+    ) AS i ON true
+    LEFT JOIN LATERAL (
+        SELECT true AS is_there
         FROM clepsydra.processing_queue
-        WHERE shard_id = s.shard_id AND scheduled_at = s.to_at AND action_id = s.action_id AND action_guid = s.guid
+        WHERE shard_id = a.shard_id AND scheduled_at = a.scheduled_at
+            AND action_id = a.action_id AND action_guid = a.guid
         LIMIT 1
-    ) AS q
+        FOR UPDATE
+    ) AS p ON true
+    WHERE i.is_there OR p.is_there
 )
-DELETE FROM clepsydra.processing_queue AS q USING targets AS t WHERE q.ctid = t.version;
+DELETE FROM clepsydra.processing_queue AS q USING sources AS s
+WHERE (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+        BETWEEN (s.shard_id, s.scheduled_at, s.action_id, s.guid)
+        AND (s.shard_id, s.scheduled_at, s.action_id, s.guid);
 
 -- name: stale_page
 SELECT q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at, s.is_live IS NULL
@@ -442,6 +445,7 @@ SET LOCAL enable_seqscan = on;
 SET LOCAL enable_hashjoin = on;
 SET LOCAL enable_mergejoin = on;
 SET LOCAL enable_material = on;
+SET LOCAL enable_memoize = on;
 SET LOCAL enable_bitmapscan = on;
 SET LOCAL join_collapse_limit = 8;
 SET LOCAL statement_timeout = '10min';

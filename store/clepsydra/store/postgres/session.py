@@ -34,6 +34,7 @@ SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_material": "off",
+    "enable_memoize": "off",
     "jit": "off",
 }
 
