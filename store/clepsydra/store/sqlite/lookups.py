@@ -54,20 +54,25 @@ def due(
     due = fetch(connection, "due", {"shard_id": shard_id, "from_at": from_us, "until": until_us, "limit": limit})
     return Page(
         [
-            Due(
-                Row(Queue.INCOMING, shard_id, created_at, action_id, guid, scheduled_at),
-                None if meta is None else Action(action_id, guid, meta, spec, status, status_scheduled_at),
+            _due(
+                (Queue.INCOMING, shard_id, created_at, action_id, guid, scheduled_at, None),
+                (action_id, guid, meta, spec, status, status_scheduled_at),
             )
             for created_at, action_id, guid, scheduled_at, meta, spec, status, status_scheduled_at in incoming
         ],
         [
-            Due(
-                Row(Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
-                None if meta is None else Action(action_id, guid, meta, spec, status, status_scheduled_at),
+            _due(
+                (Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
+                (action_id, guid, meta, spec, status, status_scheduled_at),
             )
             for scheduled_at, action_id, guid, rescheduled_at, meta, spec, status, status_scheduled_at in due
         ],
     )
+
+
+def _due(row: tuple[Any, ...], action: tuple[Any, ...]) -> Due:
+    # `_make` takes half as long as the constructor does, and this is done for every row that is executed.
+    return Due._make((Row._make(row), None if action[2] is None else Action._make(action)))
 
 
 def stale(
