@@ -227,23 +227,23 @@ class SyncLoop:
             attempts = [turn.attempt for turn in done if turn.attempt is not None]
             self._pool.give_back(places - len(attempts))
         self._pool.start(attempts)
-        self._count(done)
         for turn in done:
+            if turn.turn is not Turn.BEGIN:
+                self._count(turn)
             if turn.attempt is None and turn.advance.to_us is not None:
                 shard.wrote(turn.advance.to_us)
 
-    def _count(self, taken: list[Taken]) -> None:
-        for turn in taken:
-            if turn.turn is Turn.INTERRUPT:
-                self._tally.found_interrupted += 1
-            elif turn.turn is Turn.EXPIRE:
-                self._tally.expired += 1
-            elif turn.turn is Turn.PURGE:
-                self._tally.purged += 1
-            elif turn.turn is None:
-                self._tally.unreadable += 1
-                row = turn.advance.row
-                self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
+    def _count(self, taken: Taken) -> None:
+        if taken.turn is Turn.INTERRUPT:
+            self._tally.found_interrupted += 1
+        elif taken.turn is Turn.EXPIRE:
+            self._tally.expired += 1
+        elif taken.turn is Turn.PURGE:
+            self._tally.purged += 1
+        elif taken.turn is None:
+            self._tally.unreadable += 1
+            row = taken.advance.row
+            self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
 
     def _is_idle(self, shard: Shard) -> bool:
         now_us = self._clock.now_us()

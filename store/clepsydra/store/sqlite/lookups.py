@@ -1,7 +1,8 @@
 """The reads, as operations on a connection: each sees one snapshot."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import apsw
@@ -70,9 +71,15 @@ def due(
     )
 
 
+# Named tuples from plain ones, in a third of the time that their constructors take: this is done for every row that is
+# executed.
+_row_of_columns: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
+_action_of_columns: Callable[[tuple[Any, ...]], Action] = partial(tuple.__new__, Action)
+_due_of: Callable[[tuple[Row, Action | None]], Due] = partial(tuple.__new__, Due)
+
+
 def _due(row: tuple[Any, ...], action: tuple[Any, ...]) -> Due:
-    # `_make` takes half as long as the constructor does, and this is done for every row that is executed.
-    return Due._make((Row._make(row), None if action[2] is None else Action._make(action)))
+    return _due_of((_row_of_columns(row), None if action[2] is None else _action_of_columns(action)))
 
 
 def stale(
