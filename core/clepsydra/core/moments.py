@@ -30,8 +30,8 @@ def us_of(moment: Timestamp) -> int:
 
 def set_us(moment: Timestamp, us: int) -> None:
     """Write microseconds into a Timestamp in place: the cheapest way there is, for the hot path."""
-    moment.seconds, rest = divmod(us, SECOND_US)
-    moment.nanos = rest * 1000
+    moment.seconds = us // SECOND_US
+    moment.nanos = us % SECOND_US * 1000
 
 
 def timestamp(us: int) -> Timestamp:

@@ -62,17 +62,17 @@ class ImpossibleEvent(Exception):
 
 def step(spec: Spec, status: Status, event: Event, moment: Moment) -> Step:
     """What an event means for an action. Neither spec nor status is changed."""
-    if status.state not in ALLOWED_STATES[type(event)]:
-        raise ImpossibleEvent(f"{type(event).__name__} means nothing to an action that is {_name_of(status.state)}")
-    return _MEANINGS[type(event)](spec, status, event, moment)
+    kind = type(event)
+    if status.state not in ALLOWED_STATES[kind]:
+        raise ImpossibleEvent(f"{kind.__name__} means nothing to an action that is {_name_of(status.state)}")
+    return _MEANINGS[kind](spec, status, event, moment)
 
 
 def turn_of(spec: Spec, status: Status, row_at_us: int, now_us: int) -> Turn:
     """What a live row asks for whose time has come."""
-    if status.state in KEPT:
-        return Turn.PURGE
-    if status.state not in LIVE:
-        return Turn.WAIT
+    state = status.state
+    if state not in LIVE:
+        return Turn.PURGE if state in KEPT else Turn.WAIT
     if row_at_us != us_of(status.scheduled_time):
         return Turn.INTERRUPT
     if _start_deadline_has_passed(spec, status, now_us):
@@ -82,7 +82,10 @@ def turn_of(spec: Spec, status: Status, row_at_us: int, now_us: int) -> Turn:
 
 def attempt_number(status: Status) -> int:
     """The number, within its occurrence, of the attempt that comes next."""
-    return status.occurrence.failed_attempts + status.occurrence.interrupted_attempts + 1
+    if not status.HasField("occurrence"):
+        return 1
+    occurrence = status.occurrence
+    return occurrence.failed_attempts + occurrence.interrupted_attempts + 1
 
 
 def idempotency_key(guid: str, status: Status) -> str:
@@ -257,12 +260,12 @@ def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
 
 def _plan(status: Status, at_us: int, moment: Moment) -> Step:
     """Plan the status for a time that it never had, and the row for a time that is not its own."""
-    at_us = min(at_us, END_OF_TIME_US)
+    at_us, planned = min(at_us, END_OF_TIME_US), status.scheduled_time
     if moment.row_at_us is not None:
-        at_us = max(at_us, us_of(status.scheduled_time) + 1)
+        at_us = max(at_us, us_of(planned) + 1)
         if at_us == moment.row_at_us:
             at_us += 1
-    set_us(status.scheduled_time, at_us)
+    set_us(planned, at_us)
     return Step(status, at_us)
 
 

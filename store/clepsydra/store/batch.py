@@ -11,8 +11,11 @@ def check_named_once(action_ids: Iterable[str]) -> None:
     ...
     ValueError: a batch names an action at most once, and this one names 'a' again
     """
+    named = list(action_ids)
+    if len(set(named)) == len(named):
+        return
     seen: set[str] = set()
-    for action_id in action_ids:
+    for action_id in named:
         if action_id in seen:
             raise ValueError(f"a batch names an action at most once, and this one names {action_id!r} again")
         seen.add(action_id)

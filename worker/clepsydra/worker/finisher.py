@@ -12,6 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.core.clock import Clock
 from clepsydra.core.events import Event, Failed, Interrupted, Succeeded
 from clepsydra.core.ids import Ids
+from clepsydra.core.moments import END_OF_TIME_US
 from clepsydra.core.transitions import Moment, step
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
@@ -24,15 +25,8 @@ from clepsydra.worker.writing import Writing
 _OUTCOMES = action_pb2.Attempt
 
 
-class Ending:
-    """An attempt that has ended, and what that means for its action."""
-
-    __slots__ = ("advance", "attempt", "result")
-
-    def __init__(self, attempt: Attempt, result: Result, advance: Advance) -> None:
-        self.attempt = attempt
-        self.result = result
-        self.advance = advance
+# An attempt that has ended, how, and what that means for its action.
+Ending = tuple[Attempt, Result, Advance]
 
 
 class Finisher:
@@ -66,9 +60,10 @@ class Finisher:
             self.when_written(len(batch))
 
     def ended(self, attempt: Attempt, result: Result) -> None:
-        self._endings.append(Ending(attempt, result, self._meaning(attempt, result)))
-        self._is_idle.clear()
-        self._wake.set()
+        if not self._endings:
+            self._is_idle.clear()
+            self._wake.set()
+        self._endings.append((attempt, result, self._meaning(attempt, result)))
 
     async def drained(self) -> None:
         """Wait until every outcome so far is written."""
@@ -86,44 +81,47 @@ class Finisher:
 
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.
-        until_us = max(ending.attempt.row.at_us for ending in batch)
+        until_us = max(attempt.row.at_us for attempt, _, _ in batch)
         try:
-            outcomes = await self._writing.advance([ending.advance for ending in batch], until_us)
+            outcomes = await self._writing.advance([advance for _, _, advance in batch], until_us)
         except (Unavailable, OutcomeUnknown) as error:
             self._log.error("outcomes could not be written", attempts=len(batch), error=str(error))
             self._tally.interrupted += len(batch)
             return
         earliest: dict[int, int] = {}
-        for ending, outcome in zip(batch, outcomes, strict=True):
-            self._count(ending, outcome)
-            row, to_us = ending.advance.row, ending.advance.to_us
-            if outcome is AdvanceOutcome.DONE and to_us is not None:
-                earliest[row.shard_id] = min(to_us, earliest.get(row.shard_id, to_us))
+        for (attempt, result, advance), outcome in zip(batch, outcomes, strict=True):
+            if outcome is not AdvanceOutcome.DONE:
+                self._superseded(attempt, outcome)
+                continue
+            self._count(attempt, result)
+            shard_id, to_us = advance.row.shard_id, advance.to_us
+            if to_us is not None and to_us < earliest.get(shard_id, END_OF_TIME_US):
+                earliest[shard_id] = to_us
         for shard_id, at_us in earliest.items():
             self.when_moved(shard_id, at_us)
 
-    def _count(self, ending: Ending, outcome: AdvanceOutcome) -> None:
-        tally, result = self._tally, ending.result
-        if outcome is not AdvanceOutcome.DONE:
-            tally.superseded += 1
-            self._log.info(
-                "an outcome was not accepted: the action was changed or taken over meanwhile",
-                action=ending.attempt.context.action_id,
-                attempt=ending.attempt.context.attempt_id,
-                row=outcome.value,
-            )
-        elif result.outcome == _OUTCOMES.SUCCESS:
-            tally.succeeded += 1
+    def _count(self, attempt: Attempt, result: Result) -> None:
+        if result.outcome == _OUTCOMES.SUCCESS:
+            self._tally.succeeded += 1
         elif result.outcome == _OUTCOMES.INTERRUPTION:
-            tally.interrupted += 1
+            self._tally.interrupted += 1
         else:
-            tally.failed += 1
+            self._tally.failed += 1
             self._log.info(
                 "an attempt failed",
-                action=ending.attempt.context.action_id,
-                attempt=ending.attempt.context.attempt_number,
+                action=attempt.context.action_id,
+                attempt=attempt.context.attempt_number,
                 error=result.error,
             )
+
+    def _superseded(self, attempt: Attempt, outcome: AdvanceOutcome) -> None:
+        self._tally.superseded += 1
+        self._log.info(
+            "an outcome was not accepted: the action was changed or taken over meanwhile",
+            action=attempt.context.action_id,
+            attempt=attempt.context.attempt_id,
+            row=outcome.value,
+        )
 
 
 def _event(result: Result, record: action_pb2.Attempt) -> Event:

@@ -88,6 +88,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler | BatchHandler] = {}
+        self.has_batch_handlers = False
 
     def handler(self, name: str, *, batch: int | None = None) -> Callable[[_Function], _Function]:
         """Register the decorated function under this name, which actions refer to. The function stays as it is.
@@ -123,6 +124,7 @@ class Registry:
             else:
                 call, decode = call_many_of(function)
                 self._handlers[name] = BatchHandler(name, call, decode, batch, is_async(function), place)
+                self.has_batch_handlers = True
         except WrongSignature as error:
             raise InvalidHandler(f'handler "{name}" ({place}) is refused: {error}') from error
 

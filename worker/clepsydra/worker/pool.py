@@ -5,15 +5,17 @@ So neither running attempts nor outcomes that wait for a slow store can grow wit
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.clock import Clock, seconds
+from clepsydra.core.moments import END_OF_TIME_US
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.finisher import Finisher
 from clepsydra.worker.handling import BatchHandler
+from clepsydra.worker.relay import Relay
 from clepsydra.worker.result import Result
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
@@ -64,23 +66,27 @@ class Pool:
                     self._changed.clear()
                     await self._changed.wait()
 
-    def start(self, attempts: Iterable[Attempt]) -> None:
+    def start(self, attempts: Sequence[Attempt]) -> None:
         """Execute attempts whose begin was written. Their places were taken before."""
-        loop, now_us = asyncio.get_running_loop(), self._clock.now_us()
+        now_us, ends_us = self._clock.now_us(), END_OF_TIME_US
+        apart: list[Attempt] = []
         together: dict[BatchHandler, list[Attempt]] = {}
         for attempt in attempts:
             attempt.started_us = now_us
-            self._tally.begun += 1
-            if now_us >= attempt.deadline_us:
+            if now_us >= attempt.context.deadline_us:
                 self._finisher.ended(attempt, NOT_STARTED)
                 continue
             self._running[attempt] = None
-            self._watch(attempt.ends_us, now_us)
+            ends_us = min(ends_us, attempt.context.deadline_us, attempt.lease_ends_us)
             handler = self._targets.batch_handler(attempt.spec)
             if handler is None:
-                attempt.task = loop.create_task(self._execute(attempt))
+                apart.append(attempt)
             else:
                 together.setdefault(handler, []).append(attempt)
+        self._tally.begun += len(attempts)
+        if apart or together:
+            self._watch(ends_us, now_us)
+        Relay(self._execute, apart).start()
         for handler, taken in together.items():
             for first in range(0, len(taken), handler.batch):
                 self._start_together(handler, taken[first : first + handler.batch])
@@ -172,4 +178,5 @@ class Pool:
             return
         self._running.pop(attempt, None)
         self._finisher.ended(attempt, result)
-        self._changed.set()
+        if not self._running:
+            self._changed.set()

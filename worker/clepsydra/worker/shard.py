@@ -24,7 +24,7 @@ class Shard:
         self.until_us = 0
         self.look_at_us = 0
         self._empty_looks = 0
-        # For how long rows that were due have found no room, all in all.
+        # For how long rows that were due have found no room, all in all, since the last look.
         self.waited_for_room_us = 0
 
     @property

@@ -31,9 +31,14 @@ from clepsydra.worker.tally import Tally
 from clepsydra.worker.turns import Taken, Turns
 from clepsydra.worker.writing import Writing
 
-# Short attempts give their places back soon, and a shard that is kept meanwhile need not be read anew. One that has
-# waited for so long in all is given back: another worker may have room for it.
+# Short attempts give their places back soon, and a shard that is kept meanwhile need not be read anew. One whose rows
+# have waited for so long in all since they were read is given back: another worker may have room for it.
 _ROOM_WITHIN_US = 300 * MILLISECOND_US
+
+# A loop takes no more than this share of a large pool at once. So the store begins some attempts while others are
+# executed and others finished, and actions of all shards that lie together in the store are written together.
+_SHARES = 8
+_LEAST_SHARE = 100
 
 
 class SyncLoop:
@@ -60,6 +65,7 @@ class SyncLoop:
         self._clock = clock
         self._ids = ids
         self._settings = settings
+        self._share = max(_LEAST_SHARE, settings.attempts // _SHARES)
         self._tally = tally
         self._log = log
         self._rest = Rest()
@@ -89,7 +95,7 @@ class SyncLoop:
             while self._lingers(shard):
                 if self._wants_a_look(shard):
                     await self._look(shard)
-                await self._begin(shard, self._take_turns(shard, shard.take_due(self._clock.now_us(), self._pool.room)))
+                await self._begin(shard, self._take_turns(shard, shard.take_due(self._clock.now_us(), self._room())))
                 if self._is_idle(shard):
                     await self._collector.collect(shard)
                 await self._rest_on(shard)
@@ -114,6 +120,9 @@ class SyncLoop:
             return None
         writing = Writing(self._store, self._clock, self._ids, self._tally, sync_guid)
         return Shard(lock, writing, self._clock.now_us())
+
+    def _room(self) -> int:
+        return min(self._share, self._pool.room)
 
     def _lingers(self, shard: Shard) -> bool:
         now_us = self._clock.now_us()
@@ -145,7 +154,7 @@ class SyncLoop:
             until_us=until_us,
             limit=limit,
         )
-        shard.until_us = until_us
+        shard.until_us, shard.waited_for_room_us = until_us, 0
         await self._let_through(shard, page, now_us, limit)
         if len(page.incoming) == settings.page:
             await self._overtaking.overtake(shard, page)
@@ -170,13 +179,12 @@ class SyncLoop:
         processing_queue as well: there all of them are taken in the order of their times.
         """
         stale = [due.row for due in (*page.incoming, *page.due) if due.action is None]
-        live = [due for due in page.incoming if due.action is not None]
+        live = [due for due in page.incoming if due.action is not None] if stale else page.incoming
         has_backlog = len(page.due) >= limit
-        at_once = [] if has_backlog else [due for due in live if due.row.scheduled_at_us <= now_us]
-        room = max(0, min(limit - len(page.due), self._pool.room))
+        at_once = [due for due in live if not has_backlog and due.row.scheduled_at_us <= now_us]
+        migrating = [due for due in live if has_backlog or due.row.scheduled_at_us > now_us]
+        room = max(0, min(limit - len(page.due), self._room()))
         straight, waiting = at_once[:room], at_once[room:]
-        staying = {due.row.action_id for due in at_once}
-        migrating = [due for due in live if due.row.action_id not in staying]
         shard.expect([*waiting, *(due for due in page.due if due.action is not None)])
         turns = self._take_turns(shard, straight)
         both = asyncio.gather(self._migrate(shard, migrating, stale), self._begin(shard, turns), return_exceptions=True)
@@ -223,23 +231,23 @@ class SyncLoop:
             attempts = [turn.attempt for turn in done if turn.attempt is not None]
             self._pool.give_back(places - len(attempts))
         self._pool.start(attempts)
-        self._count(done)
         for turn in done:
+            if turn.turn is not Turn.BEGIN:
+                self._count(turn)
             if turn.attempt is None and turn.advance.to_us is not None:
                 shard.wrote(turn.advance.to_us)
 
-    def _count(self, taken: list[Taken]) -> None:
-        for turn in taken:
-            if turn.turn is Turn.INTERRUPT:
-                self._tally.found_interrupted += 1
-            elif turn.turn is Turn.EXPIRE:
-                self._tally.expired += 1
-            elif turn.turn is Turn.PURGE:
-                self._tally.purged += 1
-            elif turn.turn is None:
-                self._tally.unreadable += 1
-                row = turn.advance.row
-                self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
+    def _count(self, taken: Taken) -> None:
+        if taken.turn is Turn.INTERRUPT:
+            self._tally.found_interrupted += 1
+        elif taken.turn is Turn.EXPIRE:
+            self._tally.expired += 1
+        elif taken.turn is Turn.PURGE:
+            self._tally.purged += 1
+        elif taken.turn is None:
+            self._tally.unreadable += 1
+            row = taken.advance.row
+            self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
 
     def _is_idle(self, shard: Shard) -> bool:
         now_us = self._clock.now_us()

@@ -48,10 +48,10 @@ class Turns:
             spec, status = Spec.FromString(action.spec), Status.FromString(action.status)
         except DecodeError:
             return self._set_aside(row, action, now_us)
-        if not spec.WhichOneof("target") and status.state not in KEPT:
+        turn = turn_of(spec, status, row.scheduled_at_us, now_us)
+        if turn is not Turn.PURGE and not spec.WhichOneof("target"):
             # Written by a newer version, with a target that this one does not know.
             return self._set_aside(row, action, now_us)
-        turn = turn_of(spec, status, row.scheduled_at_us, now_us)
         if turn is Turn.BEGIN:
             return self._begin(row, action, spec, status, now_us)
         if turn is Turn.INTERRUPT:

@@ -12,13 +12,14 @@ from typing import Any
 
 import apsw
 
-_SIZES = (256, 32, 4, 1)
+# Powers of two cover any batch in the fewest steps. A statement with more rows would be too long for apsw to keep it.
+_SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 
 
 @cache
 def _insert(table: str, columns: int, rows: int) -> str:
-    row = f"({', '.join('?' * columns)})"
-    return f"INSERT INTO temp.{table} VALUES {', '.join([row] * rows)}"  # noqa: S608 - the names are our own
+    row = f"({','.join('?' * columns)})"
+    return f"INSERT INTO temp.{table} VALUES {','.join([row] * rows)}"  # noqa: S608 - the names are our own
 
 
 def load(connection: apsw.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -28,13 +28,7 @@ _PUT_RESULTS = {
     "c": PutResult(PutOutcome.CONFLICT),
 }
 
-_ADVANCE_OUTCOMES = {
-    "d": AdvanceOutcome.DONE,
-    "m": AdvanceOutcome.DONE,
-    "r": AdvanceOutcome.DONE,
-    "s": AdvanceOutcome.STALE,
-    "g": AdvanceOutcome.GONE,
-}
+_HINDERED = {"d": AdvanceOutcome.DONE, "s": AdvanceOutcome.STALE, "g": AdvanceOutcome.GONE}
 
 _NOT_SEEN = (None, None, None)
 
@@ -82,12 +76,15 @@ def migrate(connection: apsw.Connection, rows: Sequence[Row], stale: Sequence[Ro
         value(connection, "migrate", {"sync_guid": mark.sync_guid, "at": mark.at_us})
         run(connection, "drop_from_incoming")
         moved = connection.changes()
-    for queue, statement in ((Queue.INCOMING, "drop_from_incoming"), (Queue.PROCESSING, "drop_from_processing")):
-        dropped = [row for row in stale if row.queue is queue]
-        if dropped:
-            _load_keys(connection, dropped)
-            run(connection, statement)
+    for queue in Queue:
+        _drop(connection, queue, [row for row in stale if row.queue is queue])
     return moved
+
+
+def _drop(connection: apsw.Connection, queue: Queue, rows: Sequence[Row]) -> None:
+    if rows:
+        _load_keys(connection, rows)
+        run(connection, "drop_from_incoming" if queue is Queue.INCOMING else "drop_from_processing")
 
 
 def _load_keys(connection: apsw.Connection, rows: Sequence[Row]) -> None:
@@ -97,38 +94,69 @@ def _load_keys(connection: apsw.Connection, rows: Sequence[Row]) -> None:
 
 def advance(connection: apsw.Connection, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
     marked = {"sync_guid": mark.sync_guid, "at": mark.at_us}
-    run(connection, "clear_advances")
-    load(connection, "advances", [_advance_row(n, advance) for n, advance in enumerate(advances)])
-    run(connection, "judge_advances", marked)
-    judgements: str = value(connection, "advance_judgements")
-    has_removals = "r" in judgements or "s" in judgements
-    if "m" in judgements:
-        run(connection, "move_within_processing", marked)
+    outcomes = [AdvanceOutcome.DONE] * len(advances)
+    for queue, advance_from in ((Queue.INCOMING, _advance_from_incoming), (Queue.PROCESSING, _advance_in_processing)):
+        numbered = [(n, advance) for n, advance in enumerate(advances) if advance.row.queue is queue]
+        if numbered:
+            for n, judgement in advance_from(connection, numbered, marked):
+                outcomes[n] = _HINDERED[judgement]
+    return outcomes
+
+
+# Advances with their places in their batch, and places with judgements.
+_Numbered = Sequence[tuple[int, Advance]]
+_Judged = Sequence[tuple[int, str]]
+
+
+def _advance_from_incoming(connection: apsw.Connection, numbered: _Numbered, marked: dict[str, object]) -> _Judged:
+    """Carry out what can be, and tell what became of the others; so does the next one."""
+    _load_advances(connection, numbered)
+    hindered = fetch(connection, "hindered_in_incoming", marked)
+    if hindered:
+        numbered = _without_hindered(connection, Queue.INCOMING, numbered, dict(hindered))
+    run(connection, "move_from_incoming", marked)
+    run(connection, "delete_advanced_from_incoming")
+    _change_actions(connection, numbered)
+    return hindered
+
+
+def _advance_in_processing(connection: apsw.Connection, numbered: _Numbered, marked: dict[str, object]) -> _Judged:
+    _load_advances(connection, numbered)
+    hindered = fetch(connection, "hindered_in_processing", marked)
+    if hindered:
+        numbered = _without_hindered(connection, Queue.PROCESSING, numbered, dict(hindered))
+    run(connection, "move_within_processing", marked)
+    if any(advance.to_us is None for _, advance in numbered):
+        run(connection, "remove_from_processing")
+    _change_actions(connection, numbered)
+    return hindered
+
+
+def _without_hindered(
+    connection: apsw.Connection, queue: Queue, numbered: _Numbered, hindered: dict[int, str]
+) -> _Numbered:
+    """Drop stale rows, and load anew those that nothing hinders."""
+    _drop(connection, queue, [advance.row for n, advance in numbered if hindered.get(n) == "s"])
+    free = [(n, advance) for n, advance in numbered if n not in hindered]
+    _load_advances(connection, free)
+    return free
+
+
+def _change_actions(connection: apsw.Connection, numbered: _Numbered) -> None:
+    if any(advance.status is not None for _, advance in numbered):
         run(connection, "write_statuses")
-    if any(advance.row.queue is Queue.INCOMING for advance in advances):
-        run(connection, "move_from_incoming", marked)
-        run(connection, "delete_advanced_from_incoming")
-    if has_removals:
-        run(connection, "delete_advanced_from_processing")
+    if any(advance.to_us is None for _, advance in numbered):
         run(connection, "remove_actions")
-    return [_ADVANCE_OUTCOMES[judgement] for judgement in judgements]
 
 
-def _advance_row(n: int, advance: Advance) -> tuple[object, ...]:
-    row, to_us, seen_scheduled_at_us, status, status_scheduled_at_us = advance
-    return (
-        n,
-        row.queue is Queue.INCOMING,
-        row.shard_id,
-        row.at_us,
-        row.action_id,
-        row.guid,
-        to_us,
-        seen_scheduled_at_us,
-        status,
-        status_scheduled_at_us,
-        None,
-    )
+def _load_advances(connection: apsw.Connection, numbered: _Numbered) -> None:
+    run(connection, "clear_advances")
+    rows = [
+        # The status last: what reads the other columns need not walk over it.
+        (n, row.shard_id, row.at_us, row.action_id, row.guid, to_us, seen_us, planned_us, status)
+        for n, (row, to_us, seen_us, status, planned_us) in numbered
+    ]
+    load(connection, "advances", rows)
 
 
 def acquire(connection: apsw.Connection, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> int | None:

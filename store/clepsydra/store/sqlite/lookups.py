@@ -1,7 +1,8 @@
 """The reads, as operations on a connection: each sees one snapshot."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import apsw
@@ -54,20 +55,31 @@ def due(
     due = fetch(connection, "due", {"shard_id": shard_id, "from_at": from_us, "until": until_us, "limit": limit})
     return Page(
         [
-            Due(
-                Row(Queue.INCOMING, shard_id, created_at, action_id, guid, scheduled_at),
-                None if meta is None else Action(action_id, guid, meta, spec, status, status_scheduled_at),
+            _due(
+                (Queue.INCOMING, shard_id, created_at, action_id, guid, scheduled_at, None),
+                (action_id, guid, meta, spec, status, status_scheduled_at),
             )
             for created_at, action_id, guid, scheduled_at, meta, spec, status, status_scheduled_at in incoming
         ],
         [
-            Due(
-                Row(Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
-                None if meta is None else Action(action_id, guid, meta, spec, status, status_scheduled_at),
+            _due(
+                (Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
+                (action_id, guid, meta, spec, status, status_scheduled_at),
             )
             for scheduled_at, action_id, guid, rescheduled_at, meta, spec, status, status_scheduled_at in due
         ],
     )
+
+
+# Named tuples from plain ones, in a third of the time that their constructors take: this is done for every row that is
+# executed.
+_row_of_columns: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
+_action_of_columns: Callable[[tuple[Any, ...]], Action] = partial(tuple.__new__, Action)
+_due_of: Callable[[tuple[Row, Action | None]], Due] = partial(tuple.__new__, Due)
+
+
+def _due(row: tuple[Any, ...], action: tuple[Any, ...]) -> Due:
+    return _due_of((_row_of_columns(row), None if action[2] is None else _action_of_columns(action)))
 
 
 def soon(connection: apsw.Connection, shard_id: int, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:

@@ -1,6 +1,6 @@
 -- Every statement takes its whole batch at once: rows are loaded into a temporary table, judged by one statement, and
--- then written by the next ones according to the judgement. A judgement is one letter per row, so that the outcomes
--- of a batch are read back as one string.
+-- then written by the next ones according to the judgement. A judgement is one letter per row. Those of puts are read
+-- back as one string; of advances only those that cannot be carried out are judged, because nearly all can.
 
 -- name: temporary_tables
 CREATE TEMP TABLE puts (
@@ -20,16 +20,14 @@ CREATE TEMP TABLE puts (
 );
 CREATE TEMP TABLE advances (
     n INTEGER PRIMARY KEY,
-    is_incoming INTEGER,
     shard_id INTEGER,
     at INTEGER,
     action_id TEXT,
     guid TEXT,
     to_at INTEGER,
     seen_scheduled_at INTEGER,
-    status BLOB,
     status_scheduled_at INTEGER,
-    judgement TEXT
+    status BLOB
 );
 CREATE TEMP TABLE row_keys (
     shard_id INTEGER,
@@ -225,39 +223,47 @@ WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, ac
 DELETE FROM processing_queue
 WHERE (shard_id, scheduled_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.row_keys);
 
--- d: done by an earlier try, g: gone, s: stale, m: move the row, r: remove row and action
--- name: judge_advances
-UPDATE temp.advances AS a
-SET judgement = (
-    SELECT CASE
-        WHEN coalesce(p.shard_id, i.shard_id) IS NULL THEN CASE
-            WHEN t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at THEN 'd'
-            ELSE 'g'
-        END
-        WHEN s.meta_action_guid IS NOT a.guid THEN 's'
-        WHEN a.seen_scheduled_at IS NOT NULL AND a.seen_scheduled_at <> s.status_scheduled_at THEN 'g'
-        WHEN a.to_at IS NULL THEN 'r'
-        ELSE 'm'
-    END
-    FROM (SELECT 1)
-    LEFT JOIN processing_queue AS p
-        ON a.is_incoming = 0
-        AND p.shard_id = a.shard_id AND p.scheduled_at = a.at AND p.action_id = a.action_id AND p.action_guid = a.guid
-    LEFT JOIN incoming_queue AS i
-        ON a.is_incoming = 1
-        AND i.shard_id = a.shard_id AND i.created_at = a.at AND i.action_id = a.action_id AND i.action_guid = a.guid
-    LEFT JOIN processing_queue AS t
-        ON t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
-    LEFT JOIN scheduled_actions AS s
-        ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
-);
+-- Rows of a batch that cannot be advanced. d: done by an earlier try, g: gone, s: stale.
+-- name: hindered_in_incoming
+SELECT a.n, CASE
+    WHEN q.shard_id IS NULL THEN CASE WHEN t.shard_id IS NULL THEN 'g' ELSE 'd' END
+    WHEN s.meta_action_guid IS NOT a.guid THEN 's'
+    ELSE 'g'
+END
+FROM temp.advances AS a
+LEFT JOIN incoming_queue AS q
+    ON q.shard_id = a.shard_id AND q.created_at = a.at AND q.action_id = a.action_id AND q.action_guid = a.guid
+LEFT JOIN scheduled_actions AS s
+    ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
+LEFT JOIN processing_queue AS t
+    ON q.shard_id IS NULL
+    AND t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
+    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at
+WHERE q.shard_id IS NULL OR s.meta_action_guid IS NOT a.guid OR a.seen_scheduled_at <> s.status_scheduled_at;
+
+-- name: hindered_in_processing
+SELECT a.n, CASE
+    WHEN q.shard_id IS NULL THEN CASE WHEN t.shard_id IS NULL THEN 'g' ELSE 'd' END
+    WHEN s.meta_action_guid IS NOT a.guid THEN 's'
+    ELSE 'g'
+END
+FROM temp.advances AS a
+LEFT JOIN processing_queue AS q
+    ON q.shard_id = a.shard_id AND q.scheduled_at = a.at AND q.action_id = a.action_id AND q.action_guid = a.guid
+LEFT JOIN scheduled_actions AS s
+    ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
+LEFT JOIN processing_queue AS t
+    ON q.shard_id IS NULL
+    AND t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
+    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at
+WHERE q.shard_id IS NULL OR s.meta_action_guid IS NOT a.guid OR a.seen_scheduled_at <> s.status_scheduled_at;
 
 -- A damaged installation may have two live rows of an action: a move of one onto the other must not stop a worker.
 -- name: move_within_processing
 UPDATE OR REPLACE processing_queue
 SET scheduled_at = a.to_at, last_reschedule_by_sync_with_guid = :sync_guid, last_reschedule_at = :at
 FROM temp.advances AS a
-WHERE a.judgement = 'm' AND a.is_incoming = 0
+WHERE a.to_at IS NOT NULL
     AND processing_queue.shard_id = a.shard_id AND processing_queue.scheduled_at = a.at
     AND processing_queue.action_id = a.action_id AND processing_queue.action_guid = a.guid;
 
@@ -269,33 +275,28 @@ INSERT OR REPLACE INTO processing_queue (
     last_reschedule_at
 )
 SELECT shard_id, to_at, action_id, guid, at, :sync_guid, :at
-FROM temp.advances WHERE judgement = 'm' AND is_incoming = 1;
+FROM temp.advances WHERE to_at IS NOT NULL;
 
 -- name: delete_advanced_from_incoming
 DELETE FROM incoming_queue
-WHERE (shard_id, created_at, action_id, action_guid) IN (
-    SELECT shard_id, at, action_id, guid FROM temp.advances WHERE is_incoming = 1 AND judgement IN ('m', 'r', 's')
-);
-
--- name: delete_advanced_from_processing
-DELETE FROM processing_queue
-WHERE (shard_id, scheduled_at, action_id, action_guid) IN (
-    SELECT shard_id, at, action_id, guid FROM temp.advances WHERE is_incoming = 0 AND judgement IN ('r', 's')
-);
+WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.advances);
 
 -- name: write_statuses
 UPDATE scheduled_actions SET status = a.status, status_scheduled_at = a.status_scheduled_at
 FROM temp.advances AS a
-WHERE a.judgement = 'm' AND a.status IS NOT NULL
+WHERE a.status IS NOT NULL
     AND meta_action_id_hash = 0 AND meta_action_id = a.action_id;
+
+-- name: remove_from_processing
+DELETE FROM processing_queue
+WHERE (shard_id, scheduled_at, action_id, action_guid) IN (
+    SELECT shard_id, at, action_id, guid FROM temp.advances WHERE to_at IS NULL
+);
 
 -- name: remove_actions
 DELETE FROM scheduled_actions
 WHERE meta_action_id_hash = 0
-    AND meta_action_id IN (SELECT action_id FROM temp.advances WHERE judgement = 'r');
-
--- name: advance_judgements
-SELECT group_concat(judgement, '' ORDER BY n) FROM temp.advances;
+    AND meta_action_id IN (SELECT action_id FROM temp.advances WHERE to_at IS NULL);
 
 -- name: locks
 SELECT

@@ -36,10 +36,10 @@ class BatchTarget:
             given[:] = [context for n, context in enumerate(contexts) if n not in undecodable]
             return handler.call(payloads, given) if payloads else _nothing(handler)
 
-        returned = await self._functions.call(handler, call, contexts)
-        if returned.result is not SUCCESS:
-            return [returned.result] * len(contexts)
-        results = iter(self._each(handler, returned.value, given))
+        result, returned = await self._functions.call(handler, call, contexts)
+        if result is not SUCCESS:
+            return [result] * len(contexts)
+        results = iter(self._each(handler, returned, given))
         return [
             self._functions.failed(handler, (context,), undecodable[n]) if n in undecodable else next(results)
             for n, context in enumerate(contexts)

@@ -43,7 +43,9 @@ class Targets:
 
     def batch_handler(self, spec: Spec) -> BatchHandler | None:
         """The handler that executes the spec together with others, if it is one that takes many."""
-        handler = self._registry.get(spec.handler.name) if spec.HasField("handler") else None
+        if not self._registry.has_batch_handlers or not spec.HasField("handler"):
+            return None
+        handler = self._registry.get(spec.handler.name)
         return handler if isinstance(handler, BatchHandler) else None
 
     async def execute_together(

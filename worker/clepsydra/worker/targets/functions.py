@@ -7,7 +7,7 @@ the exception in one line; its traceback goes to the worker's log.
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
@@ -17,12 +17,8 @@ from clepsydra.worker.payloads import Undecodable
 from clepsydra.worker.result import SUCCESS, Result, described, failure, message_of
 from clepsydra.worker.targets.threads import Threads, ThreadsHeld
 
-
-class Returned(NamedTuple):
-    """How a call ended, and what it returned if it ended well."""
-
-    result: Result
-    value: Any = None
+# How a call ended, and what it returned if it ended well.
+Returned = tuple[Result, Any]
 
 
 class Functions:
@@ -40,17 +36,17 @@ class Functions:
         if not handler.is_async:
             return await self._call_in_thread(handler, call, contexts)
         try:
-            return Returned(SUCCESS, await call())
+            return SUCCESS, await call()
         except asyncio.CancelledError as error:
             if _is_being_cancelled():
                 _tell(contexts)
                 raise
             # Something that the handler waited for was cancelled, not the attempt.
-            return Returned(self.failed(handler, contexts, error))
+            return self.failed(handler, contexts, error), None
         except GeneratorExit:
             raise
         except BaseException as error:  # SystemExit and the like must not end the worker
-            return Returned(self.failed(handler, contexts, error))
+            return self.failed(handler, contexts, error), None
 
     def failed(self, handler: Handler | BatchHandler, contexts: Sequence[Context], error: BaseException) -> Result:
         """What an exception means for the attempts with these contexts."""
@@ -71,12 +67,11 @@ class Functions:
                 lambda: self._thread_is_held(handler, contexts),
             )
         except ThreadsHeld:
-            return Returned(
-                failure(
-                    f"every handler thread of worker {contexts[0].worker} is held by a handler that outlived its "
-                    "attempt: let handlers return when context.cancelled is true, or raise handler_threads"
-                )
+            held = failure(
+                f"every handler thread of worker {contexts[0].worker} is held by a handler that outlived its "
+                "attempt: let handlers return when context.cancelled is true, or raise handler_threads"
             )
+            return held, None
 
     def _call_to_the_end(
         self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
@@ -85,10 +80,10 @@ class Functions:
         try:
             returned = call()
         except BaseException as error:  # SystemExit would end the thread without a word
-            return Returned(self.failed(handler, contexts, error))
+            return self.failed(handler, contexts, error), None
         if inspect.isawaitable(returned):
-            return Returned(_misplaced_coroutine(handler, returned))
-        return Returned(SUCCESS, returned)
+            return _misplaced_coroutine(handler, returned), None
+        return SUCCESS, returned
 
     def _thread_is_held(self, handler: Handler | BatchHandler, contexts: Sequence[Context]) -> None:
         _tell(contexts)

@@ -21,5 +21,5 @@ class HandlerTarget:
                 "--handlers and the module that registers it"
             )
         call, payload, content_type = handler.call, request.payload, request.content_type
-        returned = await self._functions.call(handler, lambda: call(payload, content_type, context), (context,))
-        return returned.result
+        result, _ = await self._functions.call(handler, lambda: call(payload, content_type, context), (context,))
+        return result
