@@ -1,6 +1,7 @@
-"""The bounded pool of attempts: a place is taken before an attempt begins, and given back once its outcome is written.
+"""The bounded pool of attempts: a place is taken before an attempt begins, and given back when it has ended.
 
-So neither running attempts nor outcomes that wait for a slow store can grow without limit.
+Outcomes that wait to be written have as many places of their own, so that the store writes some while others are
+executed; beyond that they take the places of attempts. So neither can grow without limit, however slow the store is.
 """
 
 import asyncio
@@ -29,7 +30,10 @@ class Pool:
     def __init__(
         self, size: int, targets: Targets, finisher: Finisher, clock: Clock, tally: Tally, log: FilteringBoundLogger
     ) -> None:
-        self._room = size
+        self._size = size
+        # Attempts that are being begun, or run; and attempts that have ended and whose outcomes are not yet written.
+        self._taken = 0
+        self._unwritten = 0
         self._targets = targets
         self._finisher = finisher
         self._clock = clock
@@ -40,29 +44,30 @@ class Pool:
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
-        finisher.when_written = self.give_back
+        finisher.when_written = self._written
 
     @property
     def room(self) -> int:
-        return self._room
+        return self._size - self._taken - max(0, self._unwritten - self._size)
 
     @property
     def in_flight(self) -> int:
         return len(self._running)
 
     def take(self, places: int) -> None:
-        assert places <= self._room, "a place is taken before an attempt begins"
-        self._room -= places
+        assert places <= self.room, "a place is taken before an attempt begins"
+        self._taken += places
 
     def give_back(self, places: int) -> None:
-        self._room += places
+        """Of attempts that did not begin."""
+        self._taken -= places
         self._changed.set()
 
     async def wait_for_room(self, within_s: float | None = None) -> None:
         """Return when there is room, or when the time is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                while self._room <= 0:
+                while self.room <= 0:
                     self._changed.clear()
                     await self._changed.wait()
 
@@ -74,7 +79,7 @@ class Pool:
         for attempt in attempts:
             attempt.started_us = now_us
             if now_us >= attempt.context.deadline_us:
-                self._finisher.ended(attempt, NOT_STARTED)
+                self._ended(attempt, NOT_STARTED)
                 continue
             self._running[attempt] = None
             ends_us = min(ends_us, attempt.context.deadline_us, attempt.lease_ends_us)
@@ -177,6 +182,14 @@ class Pool:
             attempt.extension.add_done_callback(lambda _: self._end(attempt, result))
             return
         self._running.pop(attempt, None)
+        self._ended(attempt, result)
+
+    def _ended(self, attempt: Attempt, result: Result) -> None:
+        self._taken -= 1
+        self._unwritten += 1
         self._finisher.ended(attempt, result)
-        if not self._running:
-            self._changed.set()
+        self._changed.set()
+
+    def _written(self, places: int) -> None:
+        self._unwritten -= places
+        self._changed.set()
