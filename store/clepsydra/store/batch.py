@@ -6,13 +6,13 @@ from collections.abc import Iterable
 def check_named_once(action_ids: Iterable[str]) -> None:
     """
     >>> check_named_once(["a", "b"])
-    >>> check_named_once(["a", "a"])
+    >>> check_named_once(["a", "b", "a"])
     Traceback (most recent call last):
     ...
     ValueError: a batch names an action at most once, and this one names 'a' again
     """
-    seen: set[str] = set()
-    for action_id in action_ids:
-        if action_id in seen:
-            raise ValueError(f"a batch names an action at most once, and this one names {action_id!r} again")
-        seen.add(action_id)
+    named = list(action_ids)
+    if len(set(named)) == len(named):
+        return
+    again = next(action_id for n, action_id in enumerate(named) if action_id in named[:n])
+    raise ValueError(f"a batch names an action at most once, and this one names {again!r} again")

@@ -84,6 +84,12 @@ ON CONFLICT (meta_action_id_hash, meta_action_id) DO UPDATE SET
     status = excluded.status,
     status_scheduled_at = excluded.status_scheduled_at;
 
+-- name: write_new_life
+INSERT INTO scheduled_actions (
+    meta_action_id_hash, meta_action_id, meta_action_guid, meta, spec, status, status_scheduled_at
+)
+VALUES (0, ?, ?, ?, ?, ?, ?);
+
 -- name: append_to_incoming_queue
 INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)
 SELECT shard_id, created_at, action_id, guid, scheduled_at FROM temp.puts WHERE judgement = 'w';
