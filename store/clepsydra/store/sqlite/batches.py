@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-# What a scheduler sends at most by default, so that a large batch is one statement; then halves, so that any other is few.
+# The largest batch that a scheduler sends by default is one statement; any other takes few.
 _SIZES = (500, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 
 
