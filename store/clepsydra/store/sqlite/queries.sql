@@ -1,6 +1,6 @@
 -- Every statement takes its whole batch at once: rows are loaded into a temporary table, judged by one statement, and
 -- then written by the next ones according to the judgement. A judgement is one letter per row, so that the outcomes
--- of a batch are read back as one string.
+-- of a batch are read back as one string. Creations are the exception: the table's key judges them while they are written.
 
 -- name: temporary_tables
 CREATE TEMP TABLE puts (
