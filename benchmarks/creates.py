@@ -8,21 +8,31 @@ from typing import Any
 import grpc
 import uvloop
 
-from clepsydra.core.moments import HOUR_US, timestamp
-from clepsydra.v1.action_pb2 import PythonHandler, ScheduledAction, Spec
+from clepsydra.core.moments import HOUR_US, set_us
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
 BATCH = 500
+PAYLOAD = b'{"user": 42}'
 # A response may be greater than gRPC lets through by default.
 OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
 
 
-def action(start_us: int, handler: str = "noop", payload: bytes = b'{"user": 42}') -> CreateActionRequest:
+def action(start_us: int, handler: str = "noop", payload: bytes = PAYLOAD) -> CreateActionRequest:
     """A create with an id that the scheduler chooses."""
-    spec = Spec(handler=PythonHandler(name=handler, payload=payload, content_type="application/json"))
-    spec.schedule.start_time.CopyFrom(timestamp(start_us))
-    return CreateActionRequest(action=ScheduledAction(spec=spec))
+    request = CreateActionRequest()
+    describe(request, start_us, handler, payload)
+    return request
+
+
+def describe(request: CreateActionRequest, start_us: int, handler: str, payload: bytes) -> None:
+    """The same in place: what is filled in where it lies in a batch need not be copied into it."""
+    spec = request.action.spec
+    set_us(spec.schedule.start_time, start_us)
+    target = spec.handler
+    target.name = handler
+    target.payload = payload
+    target.content_type = "application/json"
 
 
 async def create_in_batches(address: str, starts_us: list[int], handler: str = "noop", in_flight: int = 4) -> None:
@@ -33,7 +43,9 @@ async def create_in_batches(address: str, starts_us: list[int], handler: str = "
 
         async def send() -> None:
             for chunk in chunks:
-                request = BatchCreateActionsRequest(requests=[action(start_us, handler) for start_us in chunk])
+                request = BatchCreateActionsRequest()
+                for start_us in chunk:
+                    describe(request.requests.add(), start_us, handler, PAYLOAD)
                 response = await stub.BatchCreateActions(request)
                 refused = [result.error for result in response.results if result.HasField("error")]
                 if refused:

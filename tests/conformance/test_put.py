@@ -189,3 +189,15 @@ async def test_a_put_that_is_older_than_a_call_may_be_retried_is_refused(
         assert await world.store.put([world.create("b")._replace(created_at_us=too_old_us)]) == [TOO_LATE]
     in_time_us = await world.store.now() - CALL_RETRY_US + 15 * SECOND_US
     assert await world.store.put([build(world, action)._replace(created_at_us=in_time_us)]) == [DONE]
+
+
+@pytest.mark.parametrize("taken", range(7))
+async def test_of_many_creations_only_that_of_what_is_there_conflicts(world: World, taken: int) -> None:
+    ids = [f"a{number}" for number in range(7)]
+    [there] = await world.carry_out(world.create(ids[taken]))
+
+    results = await world.store.put([world.create(action_id) for action_id in ids])
+
+    conflict = PutResult(PutOutcome.CONFLICT, there)
+    assert results == [conflict if number == taken else DONE for number in range(7)]
+    await world.assert_sound(actions=7)

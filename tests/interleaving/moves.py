@@ -11,8 +11,7 @@ from clepsydra.core.moments import END_OF_TIME_US, MILLISECOND_US
 from clepsydra.scheduler.fate import Call as Fate
 from clepsydra.store.errors import OutcomeUnknown
 from clepsydra.store.memory.store import QueueRow
-from clepsydra.store.port import AdvanceOutcome, Due, Mark, PutResult, Queue
-from clepsydra.v1.action_pb2 import ScheduledAction
+from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Queue
 from clepsydra.worker.turns import Taken
 from tests.interleaving import checks
 from tests.interleaving.checks import Broken, Seen
@@ -190,11 +189,11 @@ class Moves:
         if fate.outcome is None:
             version = (fate.put, fate._unknown, fate._conflicts)
             return _with_call(state, number, Call("putting", version, fate))
-        if isinstance(fate.outcome, ScheduledAction):
-            state = state._replace(books=self._acknowledged(state, number, fate.outcome))
+        if isinstance(fate.outcome, Action):
+            state = state._replace(books=self._acknowledged(state, number))
         return _with_call(state, number, Call("over"))
 
-    def _acknowledged(self, state: State, number: int, answer: ScheduledAction) -> Books:
+    def _acknowledged(self, state: State, number: int) -> Books:
         kind = self._shape.calls[number][0]
         guid = self._world.guid(number)
         books = state.books

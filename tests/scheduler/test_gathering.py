@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from google.rpc.code_pb2 import Code
 
 from clepsydra.core.moments import MILLISECOND_US
 from clepsydra.scheduler.errors import DeadlinePassed, Overloaded
@@ -240,3 +241,61 @@ async def test_close_waits_for_what_was_accepted(desk: Desk) -> None:
 
     assert set(desk.store.actions) == {"a", "b"}
     await asyncio.gather(*calls)
+
+
+@at_a_desk(pending_items=10, batches_in_flight=1)
+async def test_of_a_batch_so_many_are_accepted_as_there_is_room_for(desk: Desk) -> None:
+    line = hold_up(desk)
+    first = creating(desk, "a", "b")
+    await settled()
+    requests = [a_create(f"c{number}") for number in range(12)]
+    batch = asyncio.create_task(desk.scheduler.batch_create(BatchCreateActionsRequest(requests=requests)))
+    await settled()
+
+    line.set()
+    await asyncio.gather(*first)
+
+    results = (await batch).results
+    assert [result.error.code for result in results] == [0] * 8 + [Code.RESOURCE_EXHAUSTED] * 4
+    assert len(desk.store.actions) == 10
+    await desk.create("there-is-room-again")
+
+
+@at_a_desk(batches_in_flight=1, batch=4)
+async def test_batches_that_share_an_action_wait_for_each_other_and_hold_up_nobody_else(desk: Desk) -> None:
+    line = hold_up(desk)
+    first = creating(desk, "first")
+    await settled()
+    shared = [("a", "b"), ("b", "c"), ("c", "a"), ("d", "e")]
+    batches = [
+        asyncio.create_task(
+            desk.scheduler.batch_create(BatchCreateActionsRequest(requests=[a_create(each) for each in ids]))
+        )
+        for ids in shared
+    ]
+    await settled()
+
+    line.set()
+    await asyncio.gather(*first)
+    codes = [[result.error.code for result in (await batch).results] for batch in batches]
+
+    exists = Code.ALREADY_EXISTS
+    assert codes in ([[0, 0], [exists, 0], [exists, exists], [0, 0]], [[0, 0], [exists, exists], [0, exists], [0, 0]])
+    assert desk.store.batches[:2] == [["first"], ["a", "b", "d", "e"]]
+    assert all(len(set(batch)) == len(batch) for batch in desk.store.batches)
+
+
+@at_a_desk(batches_in_flight=1)
+async def test_a_batch_past_its_deadline_is_not_written(desk: Desk) -> None:
+    line = hold_up(desk)
+    first = creating(desk, "a")
+    await settled()
+    requests = BatchCreateActionsRequest(requests=[a_create("b"), a_create("c")])
+    late = asyncio.create_task(desk.scheduler.batch_create(requests, remaining_s=0.005))
+    asyncio.get_running_loop().call_later(0.01, line.set)
+
+    results = (await late).results
+
+    assert [result.error.code for result in results] == [Code.DEADLINE_EXCEEDED] * 2
+    await asyncio.gather(*first)
+    assert set(desk.store.actions) == {"a"}

@@ -13,12 +13,13 @@ from typing import Any
 
 import grpc
 
-from benchmarks.creates import OPTIONS, action
+from benchmarks.creates import OPTIONS, action, describe
 from benchmarks.installation import Installation
 from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main
-from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
+from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
+_HANDLER = "job"
 _HANDLERS = "benchmarks.peers.drivers.clepsydra_handlers"
 _BATCH_HANDLERS = "benchmarks.peers.drivers.clepsydra_batch_handlers"
 
@@ -38,10 +39,13 @@ class Clepsydra(AsyncDriver):
         await asyncio.to_thread(self._running.__exit__)
 
     async def create_one(self, job: Job) -> None:
-        await self._stub.CreateAction(_request(job))
+        await self._stub.CreateAction(action(job.at_us, _HANDLER, _payload(job)))
 
     async def create_many(self, jobs: list[Job]) -> None:
-        response = await self._stub.BatchCreateActions(BatchCreateActionsRequest(requests=map(_request, jobs)))
+        request = BatchCreateActionsRequest()
+        for job in jobs:
+            describe(request.requests.add(), job.at_us, _HANDLER, _payload(job))
+        response = await self._stub.BatchCreateActions(request)
         refused = [result.error for result in response.results if result.HasField("error")]
         if refused:
             raise RuntimeError(f"a create was refused: {refused[0]}")
@@ -76,8 +80,8 @@ class Clepsydra(AsyncDriver):
         return [flag for key, value in settings.items() for flag in ("--set", f"{section}.{key}={value}")]
 
 
-def _request(job: Job) -> CreateActionRequest:
-    return action(job.at_us, "job", json.dumps({"n": job.number, "at": job.at_us}).encode())
+def _payload(job: Job) -> bytes:
+    return json.dumps({"n": job.number, "at": job.at_us}).encode()
 
 
 def _incoming(running: Installation) -> int:

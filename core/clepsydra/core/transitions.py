@@ -98,7 +98,9 @@ def attempt_id(guid: str, status: Status) -> str:
 
 
 def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> Step:
-    return _plan_if_any(spec, Status(), first_occurrence(spec.schedule, moment.now_us), moment)
+    at_us = first_occurrence(spec.schedule, moment.now_us)
+    # A new status has nothing to clear.
+    return _plan_if_any(spec, Status(), None, moment) if at_us is None else _plan_first(Status(), at_us, moment)
 
 
 def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Step:
@@ -251,9 +253,14 @@ def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) 
 
 
 def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
-    status.state = action_pb2.SCHEDULED
     status.reason = ""
     status.ClearField("occurrence")
+    return _plan_first(status, at_us, moment)
+
+
+def _plan_first(status: Status, at_us: int, moment: Moment) -> Step:
+    """An occurrence of which there was no attempt."""
+    status.state = action_pb2.SCHEDULED
     set_us(status.occurrence_time, at_us)
     return _plan(status, at_us, moment)
 

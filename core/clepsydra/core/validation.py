@@ -24,6 +24,7 @@ from clepsydra.core.validation_rules import (
     anything,
     both,
     choice,
+    familiar,
     lasting,
     length,
     message,
@@ -144,14 +145,18 @@ _RETENTION = message(
 _HANDLER = message(
     action_pb2.PythonHandler,
     {
-        "name": both(
-            length(limits.HANDLER_NAME_LENGTH, "characters"),
-            text(limits.HANDLER_NAME_PATTERN, "letters, digits, '_', '.', ':', '/' and '-'"),
+        "name": familiar(
+            both(
+                length(limits.HANDLER_NAME_LENGTH, "characters"),
+                text(limits.HANDLER_NAME_PATTERN, "letters, digits, '_', '.', ':', '/' and '-'"),
+            )
         ),
         "payload": length(limits.PAYLOAD_BYTES, "bytes"),
-        "content_type": both(
-            length(limits.CONTENT_TYPE_LENGTH, "characters"),
-            text(r"[!-.0-~]+/[!-:<-~]+(?: *;[\x20-\x7e]*)?", "a media type such as application/json"),
+        "content_type": familiar(
+            both(
+                length(limits.CONTENT_TYPE_LENGTH, "characters"),
+                text(r"[!-.0-~]+/[!-:<-~]+(?: *;[\x20-\x7e]*)?", "a media type such as application/json"),
+            )
         ),
     },
     required=["name"],

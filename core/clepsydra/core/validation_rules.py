@@ -7,6 +7,7 @@ from a violation.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from google.protobuf.duration_pb2 import Duration
@@ -71,21 +72,37 @@ def message(kind: type[Message], rules: Mapping[str, Rule], *, required: Sequenc
     """A rule for each field, in a table that must name them all; `required` may name a oneof."""
     descriptor: Any = kind.DESCRIPTOR
     assert set(rules) == set(descriptor.fields_by_name), f"the rules of {descriptor.name} must name each of its fields"
-    rule_of = {descriptor.fields_by_name[name].number: rule for name, rule in rules.items()}
-    are_set = [(name, _is_set(kind, name), wrong("is required", name)) for name in required]
+    needed = {name: _numbers_of(descriptor, name) for name in required}
+    table = {
+        field: (rules[field.name], sum(field.number in numbers for numbers in needed.values()))
+        for field in descriptor.fields
+    }
+    all_needed = len(needed)
 
     def check(value: Message) -> Violations:
         found = _unknown_fields(value) if len(UnknownFieldSet(value)) else FINE
-        for field, part in value.ListFields():
-            violations = rule_of[field.number](part)
+        fields = value.ListFields()
+        present = 0
+        for field, part in fields:
+            rule, is_needed = table[field]
+            present += is_needed
+            violations = rule(part)
             if violations:
                 found += under(field.name, violations)
-        for name, is_set, missing in are_set:
-            if not is_set(value, name):
-                found += missing
+        if present != all_needed:
+            are_set = {field.number for field, _ in fields}
+            for name, numbers in needed.items():
+                if are_set.isdisjoint(numbers):
+                    found += wrong("is required", name)
         return found
 
     return check
+
+
+def _numbers_of(descriptor: Any, name: str) -> frozenset[int]:
+    """Of a field, or of the fields of a oneof: no two of those are ever set."""
+    oneof = descriptor.oneofs_by_name.get(name)
+    return frozenset(field.number for field in (oneof.fields if oneof else [descriptor.fields_by_name[name]]))
 
 
 def _unknown_fields(value: Message) -> Violations:
@@ -94,16 +111,14 @@ def _unknown_fields(value: Message) -> Violations:
     return wrong(f"has field number {field_number}, which this version of Clepsydra does not know")
 
 
-def _is_set(kind: type[Message], name: str) -> Callable[[Any, str], Any]:
-    descriptor: Any = kind.DESCRIPTOR
-    if name in descriptor.oneofs_by_name:
-        return kind.WhichOneof
-    return kind.HasField if descriptor.fields_by_name[name].has_presence else getattr
-
-
 def both(first: Rule, second: Rule) -> Rule:
     """The second is asked only about what the first found fine."""
     return lambda value: first(value) or second(value)
+
+
+def familiar(rule: Rule) -> Rule:
+    """For values of which the same few come again and again: those are not looked at each time."""
+    return lru_cache(maxsize=1024)(rule)
 
 
 def repeated(rule: Rule, at_most: int) -> Rule:

@@ -8,16 +8,13 @@ from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
 from clepsydra.scheduler.errors import InvalidArgument, SchedulerError, StoreUnavailable
 from clepsydra.scheduler.fate import Call
-from clepsydra.scheduler.gathering import Bounds, Gathering, all_of
+from clepsydra.scheduler.gathering import Bounds, Gathering
 from clepsydra.scheduler.patience import TRIES, pause_s
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
 from clepsydra.store.port import Action, Put, PutResult, Store
 
 Read = TypeVar("Read")
-
-# A large batch lets others run after this many items.
-ITEMS_AT_A_STRETCH = 100
 
 
 class Carrier:
@@ -41,7 +38,8 @@ class Carrier:
 
     async def carry_out(self, call: Call) -> None:
         """Give a call its outcome."""
-        if not _proposed_blindly(call):
+        propose_blindly(call)
+        if call.is_unproposed:
             await self._look_and_propose([call])
         while call.outcome is None:
             result = await self._puts.add(_put_of(call), call.deadline_us)
@@ -49,18 +47,13 @@ class Carrier:
             if call.failures and call.outcome is None:
                 await self._pause(call.failures)
 
-    async def carry_out_all(self, calls: Sequence[Call]) -> None:
-        """Give each of many calls its outcome, side by side."""
-        unseen = []
-        for index, call in enumerate(calls, 1):
-            if not _proposed_blindly(call):
-                unseen.append(call)
-            if index % ITEMS_AT_A_STRETCH == 0:
-                await asyncio.sleep(0)
-        if unseen:
-            await self._look_and_propose(unseen)
+    async def carry_out_all(self, calls: Sequence[Call], deadline_us: int | None) -> None:
+        """Give each of many calls of one caller its outcome, side by side; what can be was proposed blindly."""
+        unproposed = [call for call in calls if call.is_unproposed]
+        if unproposed:
+            await self._look_and_propose(unproposed)
         while on_their_way := [call for call in calls if call.outcome is None]:
-            results = await all_of([self._puts.add(_put_of(call), call.deadline_us) for call in on_their_way])
+            results = await self._puts.add_all([_put_of(call) for call in on_their_way], deadline_us)
             now_us = self._clock.now_us()
             for call, result in zip(on_their_way, results, strict=True):
                 call.hear(result, now_us)
@@ -72,8 +65,7 @@ class Carrier:
         """What the store has of these actions."""
 
         async def look() -> list[Action | None]:
-            looks = await all_of([self._looks.add(action_id, deadline_us) for action_id in action_ids])
-            return [_found(result) for result in looks]
+            return [_found(result) for result in await self._looks.add_all(action_ids, deadline_us)]
 
         return await self.read(look)
 
@@ -114,16 +106,13 @@ class Carrier:
         return [found[action_id] for action_id in action_ids]
 
 
-def _proposed_blindly(call: Call) -> bool:
+def propose_blindly(call: Call) -> None:
     """Most creations need no look: that nothing is there is what they expect."""
-    if not call.change.blind:
-        return False
-    call.propose(None)
-    if isinstance(call.outcome, InvalidArgument):
-        # A replay is answered as the first call was, even if by now the request would be refused.
-        call.outcome = None
-        return False
-    return True
+    if call.change.blind:
+        call.propose(None)
+        if isinstance(call.outcome, InvalidArgument):
+            # A replay is answered as the first call was, even if by now the request would be refused.
+            call.outcome = None
 
 
 def _found(result: Action | Exception | None) -> Action | None:

@@ -15,11 +15,11 @@ from clepsydra.core.transitions import ImpossibleEvent, Moment, step
 from clepsydra.core.update_mask import LABELS, merge_spec, updates_spec
 from clepsydra.core.validation import spec_violations, timing_violations
 from clepsydra.scheduler.errors import AlreadyExists, Damaged, EtagMismatch, InvalidArgument, NotFound, WrongState
-from clepsydra.scheduler.records import Record, decoded, encoded, salvaged
-from clepsydra.scheduler.replays import Applied, CallKey, key_of, recognised, remembering
+from clepsydra.scheduler.records import Record, decoded, encoded, removable_from, salvaged
+from clepsydra.scheduler.replays import Applied, CallKey, etag_of, key_of, recognised, remembering
 from clepsydra.store.port import Action, Put
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import AppliedRequest, Meta, ScheduledAction, Spec
+from clepsydra.v1.action_pb2 import AppliedRequest, Meta, ScheduledAction, Spec, Status
 from clepsydra.v1.scheduler_pb2 import (
     CreateActionRequest,
     DeleteActionRequest,
@@ -38,8 +38,11 @@ class Stamp(NamedTuple):
     now_us: int
 
 
-# What to answer, and what must be written first. Nothing to write: the answer stands as it is.
-Proposal = tuple[ScheduledAction, Put | None]
+# What to answer, encoded, and what must be written first. Nothing to write: the answer stands as it is.
+Proposal = tuple[Action, Put | None]
+
+# The answer to the deletion of what is not there.
+_NOBODY = Action("", "", b"", b"", b"", 0)
 
 
 class Change(Protocol):
@@ -73,10 +76,10 @@ class Create:
             if not record.is_deleted:
                 raise AlreadyExists(self.action_id)
             earlier = record.applied
-        action = first_life(self._given, self.action_id, self._stamp.guid, self._stamp.now_us)
+        answer = first_life(self._given, self.action_id, self._stamp.guid, self._stamp.now_us)
         if self._validate_only:
-            return action, None
-        return action, _new_life(action, self._key, earlier, self._stamp, current)
+            return answer, None
+        return answer, _new_life(answer, _FIRST, self._key, earlier, self._stamp, current)
 
 
 class Update:
@@ -102,8 +105,11 @@ class Update:
         if LABELS in paths or (not paths and self._request.action.meta.labels):
             action.meta.ClearField("labels")
             action.meta.labels.update(self._request.action.meta.labels)
+        revision = action.meta.revision
         if paths and not updates_spec(paths):
-            return self._proposal(action, _same_life(action, self._key, record.applied, self._stamp, current))
+            answer = encoded(action)
+            put = _same_life(answer, revision, self._key, record.applied, self._stamp, current)
+            return self._proposal(answer, put)
         if paths:
             merge_spec(action.spec, self._request.action.spec, paths)
             _check_spec(action.spec)
@@ -111,11 +117,13 @@ class Update:
             action.spec.CopyFrom(self._request.action.spec)
         _new_guid(action.meta, self._stamp)
         was_paused = action.status.state == action_pb2.PAUSED
-        _accept(action, self._stamp.now_us)
+        status, _ = _accepted(action.spec, self._stamp.now_us)
+        action.status.CopyFrom(status)
         if was_paused:
             # Whoever changes what it does has not asked for it to go on.
             _apply(action, Paused(), self._stamp.now_us)
-        return self._proposal(action, _new_life(action, self._key, record.applied, self._stamp, current))
+        answer = encoded(action)
+        return self._proposal(answer, _new_life(answer, revision, self._key, record.applied, self._stamp, current))
 
     def _create(self, current: Action | None, record: Record | None) -> Proposal:
         """There is nothing to merge with: a mask means nothing here."""
@@ -124,17 +132,17 @@ class Update:
         if self._request.etag:
             raise EtagMismatch(self.action_id)
         _check_spec(self._request.action.spec)
-        action = first_life(self._request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
+        answer = first_life(self._request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
         earlier = () if record is None else record.applied
-        return self._proposal(action, _new_life(action, self._key, earlier, self._stamp, current))
+        return self._proposal(answer, _new_life(answer, _FIRST, self._key, earlier, self._stamp, current))
 
-    def _first_result(self, replayed: AppliedRequest, record: Record) -> ScheduledAction:
-        if replayed.revision == 1:
+    def _first_result(self, replayed: AppliedRequest, record: Record) -> Action:
+        if replayed.revision == _FIRST:
             return first_life(self._request.action, self.action_id, replayed.guid, us_of(replayed.time))
         return _what_remains(replayed, record)
 
-    def _proposal(self, action: ScheduledAction, put: Put) -> Proposal:
-        return action, None if self._request.validate_only else put
+    def _proposal(self, answer: Action, put: Put) -> Proposal:
+        return answer, None if self._request.validate_only else put
 
 
 class Delete:
@@ -152,10 +160,10 @@ class Delete:
     def propose(self, current: Action | None) -> Proposal:
         record = None if current is None else _decoded_or_salvaged(current)
         if record is not None and recognised(self._key, record.applied) is not None:
-            return record.action, None
+            return encoded(record.action), None
         if current is None or record is None or record.is_deleted:
             if self._request.allow_missing:
-                return ScheduledAction(), None
+                return _NOBODY, None
             raise NotFound(self.action_id)
         _check_etag(self._request.etag, record)
         tombstone = record.action
@@ -165,9 +173,10 @@ class Delete:
         # Nobody will ask for them again, and a user who deletes expects them to be gone.
         tombstone.ClearField("spec")
         tombstone.meta.ClearField("labels")
+        answer = encoded(tombstone)
         if self._request.validate_only:
-            return tombstone, None
-        return tombstone, _new_life(tombstone, self._key, record.applied, self._stamp, current)
+            return answer, None
+        return answer, _new_life(answer, tombstone.meta.revision, self._key, record.applied, self._stamp, current)
 
 
 class Command:
@@ -198,10 +207,14 @@ class Command:
         except ImpossibleEvent as error:
             state = action_pb2.State.Name(action.status.state)
             raise WrongState(f"action {self.action_id!r} is {state} and cannot be {self._participle}") from error
-        return action, _new_life(action, self._key, record.applied, self._stamp, current)
+        answer = encoded(action)
+        return answer, _new_life(answer, action.meta.revision, self._key, record.applied, self._stamp, current)
 
 
 _ACCEPTED = Accepted()
+_UNBORN = Status()
+# The revision that a creation brings about.
+_FIRST = 1
 
 _COMMANDS: dict[type, tuple[Event, str]] = {
     PauseActionRequest: (Paused(), "paused"),
@@ -210,31 +223,32 @@ _COMMANDS: dict[type, tuple[Event, str]] = {
 }
 
 
-def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> ScheduledAction:
+def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> Action:
     """What a creation results in: a function of these four alone, so that a replay can be answered alike."""
-    action = ScheduledAction()
-    meta = action.meta
+    spec = Spec()
+    spec.CopyFrom(given.spec)
+    status, at_us = _accepted(spec, now_us)
+    meta = Meta()
     meta.id = action_id
     meta.guid = guid
-    meta.revision = 1
-    meta.etag = _etag(guid, 1)
+    meta.revision = _FIRST
+    meta.etag = etag_of(guid, _FIRST)
     set_us(meta.create_time, now_us)
     set_us(meta.update_time, now_us)
-    if given.meta.labels:
+    if given.HasField("meta") and given.meta.labels:
         meta.labels.update(given.meta.labels)
-    action.spec.CopyFrom(given.spec)
-    _accept(action, now_us)
-    return action
+    return Action(
+        action_id, guid, meta.SerializeToString(), spec.SerializeToString(), status.SerializeToString(), at_us
+    )
 
 
-def _accept(action: ScheduledAction, now_us: int) -> None:
+def _accepted(spec: Spec, now_us: int) -> tuple[Status, int]:
     """Fill in what the spec leaves open, begin a life, and refuse what this moment makes impossible."""
-    spec = action.spec
-    given_start = spec.schedule.WhichOneof("start")
-    fill_in(spec, now_us)
-    at_us = _apply(action, _ACCEPTED, now_us)
-    if at_us >= END_OF_TIME_US or action.status.state != action_pb2.SCHEDULED:
+    given_start = fill_in(spec, now_us)
+    status, at_us = step(spec, _UNBORN, _ACCEPTED, Moment(now_us))
+    if at_us is None or at_us >= END_OF_TIME_US or status.state != action_pb2.SCHEDULED:
         raise InvalidArgument(timing_violations(spec.schedule, given_start, now_us))
+    return status, at_us
 
 
 def _check_spec(spec: Spec) -> None:
@@ -250,52 +264,44 @@ def _check_etag(etag: str, record: Record) -> None:
 
 def _next_revision(meta: Meta, stamp: Stamp) -> None:
     meta.revision += 1
-    meta.etag = _etag(meta.guid, meta.revision)
+    meta.etag = etag_of(meta.guid, meta.revision)
     set_us(meta.update_time, stamp.now_us)
 
 
 def _new_guid(meta: Meta, stamp: Stamp) -> None:
     meta.guid = stamp.guid
-    meta.etag = _etag(stamp.guid, meta.revision)
+    meta.etag = etag_of(stamp.guid, meta.revision)
 
 
-def _etag(guid: str, revision: int) -> str:
-    """Of two states of an action that a user brought about, no two have the same guid and revision."""
-    return f"{guid[:16]}-{revision}"
-
-
-def _apply(action: ScheduledAction, event: Event, now_us: int) -> int:
-    """Let an event happen to the action, and say when its row comes due."""
+def _apply(action: ScheduledAction, event: Event, now_us: int) -> None:
+    """Let an event happen to the action."""
     status, at_us = step(action.spec, action.status, event, Moment(now_us))
     action.status.CopyFrom(status)
     if at_us is None:
         # Only a worker removes an action: its row comes due at once, and the worker finds that it has ended.
-        at_us = now_us
-        set_us(action.status.scheduled_time, at_us)
-    return at_us
+        set_us(action.status.scheduled_time, now_us)
 
 
-def _new_life(action: ScheduledAction, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action | None) -> Put:
-    applied = remembering(key, action.meta, earlier, stamp.now_us)
+def _new_life(
+    answer: Action, revision: int, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action | None
+) -> Put:
+    stored = remembering(key, answer, revision, earlier, stamp.now_us)
     if seen is not None:
         # Were it gone before the last retry of an earlier life's call, that call would find nothing in its way.
-        set_us(action.status.removable_time, stamp.now_us + DELETED_RETENTION_MIN_US)
-    stored = encoded(action, applied, us_of(action.status.scheduled_time))
-    action.status.ClearField("removable_time")
+        stored = removable_from(stored, stamp.now_us + DELETED_RETENTION_MIN_US)
     return Put(seen, stored, stamp.shard_id, stamp.now_us)
 
 
-def _same_life(action: ScheduledAction, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action) -> Put:
+def _same_life(answer: Action, revision: int, key: CallKey | None, earlier: Applied, stamp: Stamp, seen: Action) -> Put:
     """Labels alone: guid, status and row stay."""
-    applied = remembering(key, action.meta, earlier, stamp.now_us)
-    stored = seen._replace(meta=encoded(action, applied, seen.scheduled_at_us).meta)
-    return Put(seen, stored, None, stamp.now_us)
+    stored = remembering(key, answer, revision, earlier, stamp.now_us)
+    return Put(seen, seen._replace(meta=stored.meta), None, stamp.now_us)
 
 
-def _what_remains(replayed: AppliedRequest, record: Record) -> ScheduledAction:
+def _what_remains(replayed: AppliedRequest, record: Record) -> Action:
     """What the replay of a change is answered with: the action if that life still goes on, else who it was."""
     if record.action.meta.guid == replayed.guid:
-        return record.action
+        return encoded(record.action)
     remains = ScheduledAction()
     meta = remains.meta
     meta.id = record.action.meta.id
@@ -303,7 +309,7 @@ def _what_remains(replayed: AppliedRequest, record: Record) -> ScheduledAction:
     meta.revision = replayed.revision
     meta.etag = replayed.etag
     meta.update_time.CopyFrom(replayed.time)
-    return remains
+    return encoded(remains)
 
 
 def _decoded_or_salvaged(current: Action) -> Record:

@@ -23,7 +23,7 @@ SERVICE = scheduler_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
 
 _log = structlog.get_logger(__name__)
 
-Method = Callable[[Any, float | None], Awaitable[Message]]
+Method = Callable[[Any, float | None], Awaitable[bytes]]
 Handler = Callable[[bytes, Any], Awaitable[bytes]]
 
 
@@ -36,16 +36,16 @@ class Endpoint:
         self._calls = 0
         self._bytes = 0
         self._methods: dict[str, Method] = {
-            "CreateAction": scheduler.create,
-            "GetAction": scheduler.get,
-            "ListActions": scheduler.list_actions,
-            "UpdateAction": scheduler.update,
-            "DeleteAction": scheduler.delete,
-            "BatchCreateActions": scheduler.batch_create,
-            "BatchDeleteActions": scheduler.batch_delete,
-            "PauseAction": scheduler.pause,
-            "ResumeAction": scheduler.resume,
-            "RunAction": scheduler.run,
+            "CreateAction": scheduler.create_encoded,
+            "GetAction": _encoding(scheduler.get),
+            "ListActions": _encoding(scheduler.list_actions),
+            "UpdateAction": _encoding(scheduler.update),
+            "DeleteAction": _encoding(scheduler.delete),
+            "BatchCreateActions": scheduler.batch_create_encoded,
+            "BatchDeleteActions": _encoding(scheduler.batch_delete),
+            "PauseAction": _encoding(scheduler.pause),
+            "ResumeAction": _encoding(scheduler.resume),
+            "RunAction": _encoding(scheduler.run),
         }
 
     def handlers(self) -> "grpc.GenericRpcHandler[bytes, bytes]":
@@ -62,8 +62,7 @@ class Endpoint:
             self._enter(len(raw))
             try:
                 self._check_room()
-                response = await method(_parsed(request_type, raw), context.time_remaining())
-                return response.SerializeToString()
+                return await method(_parsed(request_type, raw), context.time_remaining())
             except SchedulerError as error:
                 status = status_of(error)
             except Exception:
@@ -89,6 +88,13 @@ class Endpoint:
     def _check_room(self) -> None:
         if self._calls > self._calls_max or self._bytes > self._bytes_max:
             raise Overloaded("the scheduler has too many calls under way already: try again a little later")
+
+
+def _encoding(method: Callable[[Any, float | None], Awaitable[Message]]) -> Method:
+    async def call(request: Any, remaining_s: float | None) -> bytes:
+        return (await method(request, remaining_s)).SerializeToString()
+
+    return call
 
 
 def _parsed(request_type: Any, raw: bytes) -> Any:

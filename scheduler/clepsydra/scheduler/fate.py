@@ -13,7 +13,6 @@ from clepsydra.scheduler.errors import SchedulerError
 from clepsydra.scheduler.patience import TRIES
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult
-from clepsydra.v1.action_pb2 import ScheduledAction
 
 # A fast periodic action changes many times a second; each conflict brings its newest state along.
 CONFLICTS_MAX = 50
@@ -23,17 +22,22 @@ class Call:
     """One change on its way into the store."""
 
     # None while it is on its way.
-    outcome: ScheduledAction | SchedulerError | None = None
+    outcome: Action | SchedulerError | None = None
     put: Put | None = None
     # In a row, of the store; they ask for a pause before the next try.
     failures = 0
-    _answer: ScheduledAction | None = None
+    _answer: Action | None = None
     _conflicts = 0
     _unknown = False
 
     def __init__(self, change: Change, deadline_us: int | None) -> None:
         self.change = change
         self.deadline_us = deadline_us
+
+    @property
+    def is_unproposed(self) -> bool:
+        """Nothing is known yet: neither what to put nor how it ended."""
+        return self.put is None and self.outcome is None
 
     def propose(self, current: Action | None) -> None:
         try:

@@ -1,12 +1,13 @@
 """Many callers, few store calls: what comes in while a batch is under way goes out together in the next.
 
 Memory is bounded: what waits or is under way is counted, by number and by size, and what does not fit is refused. What
-nobody waits for any more is dropped before it is sent. An item costs one future; a task sends batches while any wait.
+nobody waits for any more is dropped before it is sent. A call costs one future, however many items it brings; a task
+sends batches while any wait.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from clepsydra.core.clock import Clock
@@ -24,8 +25,14 @@ class Bounds(NamedTuple):
     pending_bytes: int
 
 
-# What waits: the item, its size, its caller's deadline, and the future of its result.
-_Waiting = tuple[Item, int, int | None, asyncio.Future[Result | Exception]]
+class _Parcel(NamedTuple, Generic[Item, Result]):
+    """Items of one caller that go out together, each under a name of its own if items have names."""
+
+    items: Sequence[Item]
+    names: Sequence[object]
+    size: int
+    deadline_us: int | None
+    results: asyncio.Future[Sequence[Result | Exception]]
 
 
 class Gathering(Generic[Item, Result]):
@@ -48,32 +55,77 @@ class Gathering(Generic[Item, Result]):
         self._size_of = size_of
         self._bounds = bounds
         self._clock = clock
-        # At most one item of each name; the others of that name stand behind it, so that they hold up nobody else.
-        self._waiting: deque[_Waiting[Item, Result]] = deque()
-        self._behind: dict[object, deque[_Waiting[Item, Result]] | None] = {}
+        # No two parcels in here share a name; another one stands behind that name, so that it holds up nobody else.
+        self._waiting: deque[_Parcel[Item, Result]] = deque()
+        self._behind: dict[object, deque[_Parcel[Item, Result]] | None] = {}
         self._items = 0
         self._bytes = 0
         self._senders: set[asyncio.Task[None]] = set()
         self._sending = 0
         self._woken = False
 
-    def add(self, item: Item, deadline_us: int | None = None) -> asyncio.Future[Result | Exception]:
-        """Its result, or why there is none: an error is a result here, because nobody may be left to catch it."""
-        future: asyncio.Future[Result | Exception] = asyncio.get_running_loop().create_future()
-        size = self._size_of(item)
-        if self._items >= self._bounds.pending_items or self._bytes + size > self._bounds.pending_bytes:
-            future.set_result(Overloaded("the scheduler has too much to write already: try again a little later"))
-            return future
-        self._items += 1
-        self._bytes += size
-        self._line_up((item, size, deadline_us, future))
-        self._wake_sender()
-        return future
+    async def add(self, item: Item, deadline_us: int | None = None) -> Result | Exception:
+        """Its result, or why there is none: an error is a result here, because the caller judges it."""
+        names = () if self._name_of is None else (self._name_of(item),)
+        [result] = await self._accept((item,), names, self._size_of(item), deadline_us)
+        return result
+
+    async def add_all(self, items: Sequence[Item], deadline_us: int | None = None) -> list[Result | Exception]:
+        """The results of many. A caller who stops waiting takes them all back."""
+        accepted = [self._accept(*parcel, deadline_us) for parcel in self._parcels(items)]
+        try:
+            return [result for results in accepted for result in await results]
+        except asyncio.CancelledError:
+            for results in accepted:
+                results.cancel()
+            raise
 
     async def idle(self) -> None:
         """Return when nothing waits and nothing is under way."""
         while self._senders:
             await asyncio.wait(self._senders)
+
+    def _parcels(self, items: Sequence[Item]) -> Iterator[tuple[Sequence[Item], Sequence[object], int]]:
+        """Items in their order, in parcels that fit into a batch and, if possible, into what room is left."""
+        parcel: list[Item] = []
+        names: dict[object, None] = {}
+        size = 0
+        places, room = self._room()
+        for item in items:
+            name = None if self._name_of is None else self._name_of(item)
+            item_size = self._size_of(item)
+            if parcel and (len(parcel) >= places or size + item_size > room or name in names):
+                yield parcel, list(names), size
+                parcel, names, size = [], {}, 0
+                places, room = self._room()
+            parcel.append(item)
+            size += item_size
+            if name is not None:
+                names[name] = None
+        if parcel:
+            yield parcel, list(names), size
+
+    def _room(self) -> tuple[int, int]:
+        bounds = self._bounds
+        return (
+            min(bounds.batch, bounds.pending_items - self._items),
+            min(bounds.batch_bytes, bounds.pending_bytes - self._bytes),
+        )
+
+    def _accept(
+        self, items: Sequence[Item], names: Sequence[object], size: int, deadline_us: int | None
+    ) -> asyncio.Future[Sequence[Result | Exception]]:
+        results: asyncio.Future[Sequence[Result | Exception]] = asyncio.get_running_loop().create_future()
+        count = len(items)
+        if self._items + count > self._bounds.pending_items or self._bytes + size > self._bounds.pending_bytes:
+            refusal = Overloaded("the scheduler has too much to write already: try again a little later")
+            results.set_result([refusal] * count)
+            return results
+        self._items += count
+        self._bytes += size
+        self._line_up(_Parcel(items, names, size, deadline_us, results))
+        self._wake_sender()
+        return results
 
     def _wake_sender(self) -> None:
         if self._woken or self._sending == self._bounds.in_flight:
@@ -97,70 +149,67 @@ class Gathering(Generic[Item, Result]):
         finally:
             self._sending -= 1
 
-    def _line_up(self, waiting: _Waiting[Item, Result]) -> None:
-        if self._name_of is not None:
-            name = self._name_of(waiting[0])
-            if name in self._behind:
-                behind = self._behind[name]
-                if behind is None:
-                    behind = self._behind[name] = deque()
-                behind.append(waiting)
-                return
-            self._behind[name] = None
-        self._waiting.append(waiting)
-
-    def _next_batch(self) -> list[_Waiting[Item, Result]]:
-        batch: list[_Waiting[Item, Result]] = []
-        following: list[_Waiting[Item, Result]] = []
-        room = self._bounds.batch_bytes
-        while self._waiting and room > 0 and len(batch) < self._bounds.batch:
-            waiting = self._waiting.popleft()
-            item, size, deadline_us, future = waiting
-            if self._name_of is not None:
-                self._let_next_follow(self._name_of(item), following)
-            if future.done() or (deadline_us is not None and self._has_passed(deadline_us, future)):
-                self._let_go([waiting])
-            else:
-                batch.append(waiting)
-                room -= size
-        self._waiting.extend(following)
-        return batch
-
-    def _let_next_follow(self, name: object, following: list[_Waiting[Item, Result]]) -> None:
-        behind = self._behind[name]
-        if behind:
-            following.append(behind.popleft())
-        else:
-            del self._behind[name]
-
-    def _has_passed(self, deadline_us: int, future: asyncio.Future[Result | Exception]) -> bool:
-        if deadline_us > self._clock.monotonic_us():
+    def _line_up(self, parcel: _Parcel[Item, Result]) -> bool:
+        """Whether it has a place in the line; if not, it stands behind one that has."""
+        if not self._behind.keys().isdisjoint(parcel.names):
+            name = next(name for name in parcel.names if name in self._behind)
+            behind = self._behind[name]
+            if behind is None:
+                behind = self._behind[name] = deque()
+            behind.append(parcel)
             return False
-        future.set_result(DeadlinePassed("the call's deadline passed before it was sent to the store"))
+        self._behind.update(dict.fromkeys(parcel.names))
+        self._waiting.append(parcel)
         return True
 
-    async def _send(self, batch: list[_Waiting[Item, Result]]) -> None:
+    def _next_batch(self) -> list[_Parcel[Item, Result]]:
+        batch: list[_Parcel[Item, Result]] = []
+        left: list[object] = []
+        room, places = self._bounds.batch_bytes, self._bounds.batch
+        while self._waiting and room > 0 and (len(self._waiting[0].items) <= places or not batch):
+            parcel = self._waiting.popleft()
+            left += parcel.names
+            if parcel.results.done() or self._has_passed(parcel):
+                self._let_go(parcel)
+            else:
+                batch.append(parcel)
+                room -= parcel.size
+                places -= len(parcel.items)
+        self._let_next_follow(left)
+        return batch
+
+    def _let_next_follow(self, names: Sequence[object]) -> None:
+        followed = [(name, behind) for name in names if (behind := self._behind.pop(name))]
+        for name, behind in followed:
+            while behind:
+                if self._line_up(behind.popleft()):
+                    # The others stand behind the one that was the next of them.
+                    self._behind[name] = behind
+                    break
+
+    def _has_passed(self, parcel: _Parcel[Item, Result]) -> bool:
+        if parcel.deadline_us is None or parcel.deadline_us > self._clock.monotonic_us():
+            return False
+        passed = DeadlinePassed("the call's deadline passed before it was sent to the store")
+        parcel.results.set_result([passed] * len(parcel.items))
+        return True
+
+    async def _send(self, batch: list[_Parcel[Item, Result]]) -> None:
+        items = batch[0].items if len(batch) == 1 else [item for parcel in batch for item in parcel.items]
         results: Sequence[Result | Exception]
         try:
-            results = await self._call([item for item, _, _, _ in batch])
-            assert len(results) == len(batch), "each item has its own result"
+            results = await self._call(items)
+            assert len(results) == len(items), "each item has its own result"
         except Exception as error:  # noqa: BLE001  # whoever waits for the result judges it
-            results = [error] * len(batch)
-        self._let_go(batch)
-        for (_, _, _, future), result in zip(batch, results, strict=True):
-            if not future.done():
-                future.set_result(result)
+            results = [error] * len(items)
+        start = 0
+        for parcel in batch:
+            self._let_go(parcel)
+            end = start + len(parcel.items)
+            if not parcel.results.done():
+                parcel.results.set_result(results[start:end])
+            start = end
 
-    def _let_go(self, batch: list[_Waiting[Item, Result]]) -> None:
-        self._items -= len(batch)
-        self._bytes -= sum([size for _, size, _, _ in batch])
-
-
-async def all_of(futures: Sequence[asyncio.Future[Result]]) -> list[Result]:
-    """Wait for all, without a task for each; a caller who stops waiting takes them all back."""
-    try:
-        return [await future for future in futures]
-    except asyncio.CancelledError:
-        for future in futures:
-            future.cancel()
-        raise
+    def _let_go(self, parcel: _Parcel[Item, Result]) -> None:
+        self._items -= len(parcel.items)
+        self._bytes -= parcel.size

@@ -1,14 +1,15 @@
 """What the store keeps of an action, and the messages that it stands for."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from clepsydra.core.moments import set_us
+from clepsydra.core.moments import set_us, timestamp, us_of
 from clepsydra.scheduler.errors import Damaged
 from clepsydra.store.port import Action
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import AppliedRequest, ScheduledAction
+from clepsydra.v1.action_pb2 import AppliedRequest, Meta, ScheduledAction, Status
 
 
 class Record(NamedTuple):
@@ -37,22 +38,28 @@ def decoded(stored: Action) -> Record:
     return Record(action, applied)
 
 
-def encoded(action: ScheduledAction, applied: tuple[AppliedRequest, ...], scheduled_at_us: int) -> Action:
-    """The other way round; the message is as it was when this returns."""
-    meta = action.meta
-    if applied:
-        meta.applied_requests.extend(applied)
-    stored = Action(
+def encoded(action: ScheduledAction) -> Action:
+    """What the store keeps of an action, but for what its owner may not see: that is added by the next two."""
+    meta, status = action.meta, action.status
+    return Action(
         meta.id,
         meta.guid,
         meta.SerializeToString(),
         action.spec.SerializeToString(),
-        action.status.SerializeToString(),
-        scheduled_at_us,
+        status.SerializeToString(),
+        us_of(status.scheduled_time),
     )
-    if applied:
-        meta.ClearField("applied_requests")
-    return stored
+
+
+def remembered(action: Action, applied: Sequence[AppliedRequest]) -> Action:
+    """The same, with the calls that it remembers. Of encoded messages, one after the other is both merged."""
+    return action._replace(meta=action.meta + Meta(applied_requests=applied).SerializeToString())
+
+
+def removable_from(action: Action, removable_us: int) -> Action:
+    """The same, with the time before which it may not vanish."""
+    removable = Status(removable_time=timestamp(removable_us))
+    return action._replace(status=action.status + removable.SerializeToString())
 
 
 def salvaged(stored: Action) -> Record:

@@ -11,7 +11,9 @@ from clepsydra.core.limits import APPLIED_REQUESTS
 from clepsydra.core.moments import timestamp
 from clepsydra.core.validation import FieldViolation
 from clepsydra.scheduler.errors import InvalidArgument
-from clepsydra.v1.action_pb2 import AppliedRequest, Meta
+from clepsydra.scheduler.records import remembered
+from clepsydra.store.port import Action
+from clepsydra.v1.action_pb2 import AppliedRequest
 
 _FINGERPRINT_BYTES = 16
 
@@ -51,16 +53,21 @@ def recognised(key: CallKey | None, applied: Applied) -> AppliedRequest | None:
     return None
 
 
-def remembering(key: CallKey | None, meta: Meta, earlier: Applied, now_us: int) -> Applied:
-    """The calls to remember once this one has produced that meta."""
-    if key is None:
-        return earlier
-    applied = AppliedRequest(
-        request_id=key.request_id,
-        guid=meta.guid,
-        revision=meta.revision,
-        etag=meta.etag,
-        time=timestamp(now_us),
-        fingerprint=key.fingerprint,
-    )
-    return (*earlier, applied)[-APPLIED_REQUESTS:]
+def etag_of(guid: str, revision: int) -> str:
+    """Of two states of an action that a user brought about, no two have the same guid and revision."""
+    return f"{guid[:16]}-{revision}"
+
+
+def remembering(key: CallKey | None, action: Action, revision: int, earlier: Applied, now_us: int) -> Action:
+    """What to store of an action that this call has brought to that revision."""
+    if key is not None:
+        applied = AppliedRequest(
+            request_id=key.request_id,
+            guid=action.guid,
+            revision=revision,
+            etag=etag_of(action.guid, revision),
+            time=timestamp(now_us),
+            fingerprint=key.fingerprint,
+        )
+        earlier = (*earlier, applied)[-APPLIED_REQUESTS:]
+    return remembered(action, earlier) if earlier else action

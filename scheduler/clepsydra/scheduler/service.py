@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids, action_id_for_request
 from clepsydra.core.moments import SECOND_US
 from clepsydra.core.validation import violations_of
-from clepsydra.scheduler.carrier import ITEMS_AT_A_STRETCH, Carrier
+from clepsydra.scheduler.answers import encoded_answer, encoded_answers, shown
+from clepsydra.scheduler.carrier import Carrier, propose_blindly
 from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
 from clepsydra.scheduler.fate import Call
@@ -37,6 +39,9 @@ from clepsydra.v1.scheduler_pb2 import (
     UpdateActionRequest,
 )
 
+# A large batch lets others run after this many items.
+_ITEMS_AT_A_STRETCH = 100
+
 
 class Scheduler:
     """A call may be told for how long its caller will wait: what was not sent to the store by then is not written."""
@@ -44,13 +49,18 @@ class Scheduler:
     def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
         self._clock = clock
         self._store = store
+        self._shards = store.shards
         self._ids = ids
         self._deleted_retention_us = settings.deleted_retention_us
         self._carrier = Carrier(store, clock, ids, settings)
 
     async def create(self, request: CreateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
+        return ScheduledAction.FromString(await self.create_encoded(request, remaining_s))
+
+    async def create_encoded(self, request: CreateActionRequest, remaining_s: float | None = None) -> bytes:
+        """The same, as it goes out."""
         _check(request)
-        return await self._carry_out(self._create(request), remaining_s)
+        return encoded_answer(await self._carry_out(self._create(request, self._clock.now_us()), remaining_s))
 
     async def get(self, request: GetActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         _check(request)
@@ -73,11 +83,11 @@ class Scheduler:
 
     async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         _check(request)
-        return await self._carry_out(Update(request, self._stamp()), remaining_s)
+        return shown(await self._carry_out(Update(request, self._stamp(self._clock.now_us())), remaining_s))
 
     async def delete(self, request: DeleteActionRequest, remaining_s: float | None = None) -> DeleteActionResponse:
         _check(request)
-        await self._carry_out(self._delete(request), remaining_s)
+        await self._carry_out(self._delete(request, self._clock.now_us()), remaining_s)
         return DeleteActionResponse()
 
     async def pause(self, request: PauseActionRequest, remaining_s: float | None = None) -> ScheduledAction:
@@ -92,78 +102,82 @@ class Scheduler:
     async def batch_create(
         self, request: BatchCreateActionsRequest, remaining_s: float | None = None
     ) -> BatchCreateActionsResponse:
+        return BatchCreateActionsResponse.FromString(await self.batch_create_encoded(request, remaining_s))
+
+    async def batch_create_encoded(self, request: BatchCreateActionsRequest, remaining_s: float | None = None) -> bytes:
+        """The same, as it goes out."""
         _check(request)
-        response = BatchCreateActionsResponse()
-        outcomes = await self._carry_out_all(request.requests, self._create, remaining_s)
-        for index, outcome in enumerate(outcomes):
-            result = response.results.add()
-            if isinstance(outcome, ScheduledAction):
-                result.action.CopyFrom(outcome)
-            else:
-                result.error.CopyFrom(status_of(_seen_from_batch(outcome, index)))
-        return response
+        return encoded_answers(await self._carry_out_all(request.requests, self._create, remaining_s))
 
     async def batch_delete(
         self, request: BatchDeleteActionsRequest, remaining_s: float | None = None
     ) -> BatchDeleteActionsResponse:
         _check(request)
         response = BatchDeleteActionsResponse()
-        outcomes = await self._carry_out_all(request.requests, self._delete, remaining_s)
-        for index, outcome in enumerate(outcomes):
+        for outcome in await self._carry_out_all(request.requests, self._delete, remaining_s):
             result = response.results.add()
-            if isinstance(outcome, ScheduledAction):
+            if isinstance(outcome, Action):
                 result.deleted.SetInParent()
             else:
-                result.error.CopyFrom(status_of(_seen_from_batch(outcome, index)))
+                result.error.CopyFrom(outcome)
         return response
 
     async def close(self) -> None:
         """Finish what was accepted. The store stays open: it belongs to whoever opened it."""
         await self._carrier.idle()
 
-    def _create(self, request: CreateActionRequest) -> Create:
-        stamp = self._stamp()
-        action_id = request.action.meta.id
+    def _create(self, request: CreateActionRequest, now_us: int) -> Create:
+        stamp = self._stamp(now_us)
+        given = request.action
+        action_id = given.meta.id if given.HasField("meta") else ""
         if not action_id:
             request_id = request.request_id
-            action_id = action_id_for_request(request_id) if request_id else self._ids.action_id(stamp.now_us)
+            action_id = action_id_for_request(request_id) if request_id else self._ids.action_id(now_us)
         return Create(request, action_id, stamp)
 
-    def _delete(self, request: DeleteActionRequest) -> Delete:
-        return Delete(request, self._stamp(), self._deleted_retention_us)
+    def _delete(self, request: DeleteActionRequest, now_us: int) -> Delete:
+        return Delete(request, self._stamp(now_us), self._deleted_retention_us)
 
     async def _command(
         self, request: PauseActionRequest | ResumeActionRequest | RunActionRequest, remaining_s: float | None
     ) -> ScheduledAction:
         _check(request)
-        return await self._carry_out(Command(request, self._stamp()), remaining_s)
+        return shown(await self._carry_out(Command(request, self._stamp(self._clock.now_us())), remaining_s))
 
-    def _stamp(self) -> Stamp:
-        return Stamp(self._ids.guid(), self._ids.shard(self._store.shards), self._clock.now_us())
+    def _stamp(self, now_us: int) -> Stamp:
+        return Stamp(self._ids.guid(), self._ids.shard(self._shards), now_us)
 
     def _deadline_us(self, remaining_s: float | None) -> int | None:
         return None if remaining_s is None else self._clock.monotonic_us() + int(remaining_s * SECOND_US)
 
-    async def _carry_out(self, change: Change, remaining_s: float | None) -> ScheduledAction:
+    async def _carry_out(self, change: Change, remaining_s: float | None) -> Action:
         call = Call(change, self._deadline_us(remaining_s))
         await self._carrier.carry_out(call)
-        outcome = _outcome_of(call)
+        outcome = call.outcome
+        assert outcome is not None, "a call that was carried out has an outcome"
         if isinstance(outcome, SchedulerError):
             raise outcome
         return outcome
 
     async def _carry_out_all(
-        self, requests: Sequence[Any], change_of: Callable[[Any], Change], remaining_s: float | None
-    ) -> list[ScheduledAction | SchedulerError]:
+        self, requests: Sequence[Any], change_of: Callable[[Any, int], Change], remaining_s: float | None
+    ) -> list[Action | Status]:
+        """What becomes of each item, in their order: an action, or an error as users see it."""
         deadline_us = self._deadline_us(remaining_s)
+        now_us = self._clock.now_us()
         calls: list[Call | InvalidArgument] = []
         for index, request in enumerate(requests):
             violations = violations_of(request)
-            calls.append(InvalidArgument(violations) if violations else Call(change_of(request), deadline_us))
-            if index % ITEMS_AT_A_STRETCH == 0:
+            if violations:
+                calls.append(InvalidArgument(violations))
+            else:
+                call = Call(change_of(request, now_us), deadline_us)
+                propose_blindly(call)
+                calls.append(call)
+            if index % _ITEMS_AT_A_STRETCH == 0:
                 await asyncio.sleep(0)
-        await self._carrier.carry_out_all([call for call in calls if isinstance(call, Call)])
-        return [_outcome_of(call) if isinstance(call, Call) else call for call in calls]
+        await self._carrier.carry_out_all([call for call in calls if isinstance(call, Call)], deadline_us)
+        return [_seen_from_batch(call, index) for index, call in enumerate(calls)]
 
 
 def _check(request: Message) -> None:
@@ -172,10 +186,9 @@ def _check(request: Message) -> None:
         raise InvalidArgument(violations)
 
 
-def _outcome_of(call: Call) -> ScheduledAction | SchedulerError:
-    assert call.outcome is not None, "a call that was carried out has an outcome"
-    return call.outcome
-
-
-def _seen_from_batch(error: SchedulerError, index: int) -> SchedulerError:
-    return error.under(f"requests[{index}]") if isinstance(error, InvalidArgument) else error
+def _seen_from_batch(call: Call | InvalidArgument, index: int) -> Action | Status:
+    outcome = call.outcome if isinstance(call, Call) else call
+    assert outcome is not None, "a call that was carried out has an outcome"
+    if isinstance(outcome, Action):
+        return outcome
+    return status_of(outcome.under(f"requests[{index}]") if isinstance(outcome, InvalidArgument) else outcome)

@@ -9,6 +9,7 @@ from typing import Any
 from clepsydra.core.clock import Clock, SystemClock
 from clepsydra.core.ids import Ids, action_id_for_request
 from clepsydra.core.validation import violations_of
+from clepsydra.scheduler.answers import shown
 from clepsydra.scheduler.changes import Create, Stamp
 from clepsydra.scheduler.errors import InvalidArgument, SchedulerError
 from clepsydra.scheduler.fate import Call
@@ -96,4 +97,4 @@ def _result_of(call: Call) -> ScheduledAction:
     assert call.outcome is not None
     if isinstance(call.outcome, SchedulerError):
         raise call.outcome
-    return call.outcome
+    return shown(call.outcome)

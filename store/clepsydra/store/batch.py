@@ -6,7 +6,7 @@ from collections.abc import Iterable
 def check_named_once(action_ids: Iterable[str]) -> None:
     """
     >>> check_named_once(["a", "b"])
-    >>> check_named_once(["a", "a"])
+    >>> check_named_once(["a", "b", "a"])
     Traceback (most recent call last):
     ...
     ValueError: a batch names an action at most once, and this one names 'a' again

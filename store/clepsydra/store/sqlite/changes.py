@@ -17,13 +17,15 @@ from clepsydra.store.port import (
     Queue,
     Row,
 )
-from clepsydra.store.sqlite.batches import load
-from clepsydra.store.sqlite.connection import fetch, run, value
+from clepsydra.store.sqlite.batches import chunks, insert, load
+from clepsydra.store.sqlite.connection import QUERIES, fetch, run, value
+
+_DONE = PutResult(PutOutcome.DONE)
 
 _PUT_RESULTS = {
-    "d": PutResult(PutOutcome.DONE),
-    "m": PutResult(PutOutcome.DONE),
-    "w": PutResult(PutOutcome.DONE),
+    "d": _DONE,
+    "m": _DONE,
+    "w": _DONE,
     "l": PutResult(PutOutcome.TOO_LATE),
     "c": PutResult(PutOutcome.CONFLICT),
 }
@@ -34,6 +36,28 @@ _NOT_SEEN = (None, None, None)
 
 
 def put(connection: apsw.Connection, puts: Sequence[Put], oldest_us: int) -> list[PutResult]:
+    for seen, _, shard_id, created_at_us in puts:
+        if seen is not None or shard_id is None or created_at_us < oldest_us:
+            return _judged(connection, puts, oldest_us)
+    # All are creations, most likely of what is not there: then the table's own key judges them.
+    results: list[PutResult] = []
+    for chunk in chunks(puts):
+        results += _created(connection, chunk) or _judged(connection, chunk, oldest_us)
+    return results
+
+
+def _created(connection: apsw.Connection, puts: Sequence[Put]) -> list[PutResult] | None:
+    """Create all, or none of them: then one was there already, and SQLite has taken back the whole statement."""
+    try:
+        insert(connection, QUERIES["write_new_life"], [put.action for put in puts])
+    except apsw.ConstraintError:
+        return None
+    rows = [(shard_id, created_at_us, action[0], action[1], action[5]) for _, action, shard_id, created_at_us in puts]
+    insert(connection, QUERIES["append_row"], rows)
+    return [_DONE] * len(puts)
+
+
+def _judged(connection: apsw.Connection, puts: Sequence[Put], oldest_us: int) -> list[PutResult]:
     run(connection, "clear_puts")
     load(connection, "puts", [_put_row(n, put) for n, put in enumerate(puts)])
     run(connection, "judge_puts", {"oldest": oldest_us})

@@ -1,6 +1,7 @@
 -- Every statement takes its whole batch at once: rows are loaded into a temporary table, judged by one statement, and
 -- then written by the next ones according to the judgement. A judgement is one letter per row. Those of puts are read
--- back as one string; of advances only those that cannot be carried out are judged, because nearly all can.
+-- back as one string, but creations are judged by the table's key while they are written; of advances only those that
+-- cannot be carried out are judged, because nearly all can.
 
 -- name: temporary_tables
 CREATE TEMP TABLE puts (
@@ -81,6 +82,12 @@ ON CONFLICT (meta_action_id_hash, meta_action_id) DO UPDATE SET
     spec = excluded.spec,
     status = excluded.status,
     status_scheduled_at = excluded.status_scheduled_at;
+
+-- name: write_new_life
+INSERT INTO scheduled_actions (
+    meta_action_id_hash, meta_action_id, meta_action_guid, meta, spec, status, status_scheduled_at
+)
+VALUES (0, ?, ?, ?, ?, ?, ?);
 
 -- name: append_to_incoming_queue
 INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)

@@ -21,7 +21,6 @@ from clepsydra.store.port import (
     Mark,
     Page,
     Put,
-    PutOutcome,
     PutResult,
     Row,
     StalePage,
@@ -94,9 +93,10 @@ class SqliteStore:
         check_named_once(put.action.action_id for put in puts)
         oldest_us = self._clock.now_us() - CALL_RETRY_US
         results = await self._writer.run(lambda connection: changes.put(connection, puts, oldest_us))
-        for put, result in zip(puts, results, strict=True):
-            if put.shard_id is not None and result.outcome is PutOutcome.DONE:
-                self._hints.wake(put.shard_id)
+        # Where nothing came in after all, a worker looks once in vain.
+        for shard_id in {put.shard_id for put in puts}:
+            if shard_id is not None:
+                self._hints.wake(shard_id)
         return results
 
     async def get(self, action_ids: Sequence[str]) -> list[Action | None]:
