@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Advance, AdvanceOutcome, Mark
+from clepsydra.v1.action_pb2 import RetryPolicy
 from tests.worker.fleet import Fleet, on_virtual_time
 
 PLACES = 5
@@ -57,5 +58,36 @@ async def test_outcomes_that_are_not_written_have_as_many_places_and_then_keep_a
     assert worker.tally.begun == 2 * PLACES
     assert worker.tally.succeeded == 0
     store.may_finish.set()
+    await fleet.until(lambda: worker.tally.succeeded == ACTIONS)
+    await fleet.assert_sound()
+
+
+def _cancel_own_task() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+@on_virtual_time
+async def test_a_handler_that_cancels_its_own_task_has_failed_and_gives_its_place_back() -> None:
+    fleet = Fleet(shards=1)
+
+    @fleet.registry.handler("cancels-itself")
+    async def cancels_itself() -> None:
+        _cancel_own_task()
+        await asyncio.sleep(1)
+
+    @fleet.registry.handler("cancel-themselves", batch=10)
+    async def cancel_themselves(payloads: list[bytes]) -> None:
+        _cancel_own_task()
+        await asyncio.sleep(1)
+
+    for n in range(3):
+        await fleet.create(f"a{n}", handler="cancels-itself", retry=RetryPolicy(max_attempts=1))
+        await fleet.create(f"b{n}", handler="cancel-themselves", retry=RetryPolicy(max_attempts=1))
+    worker = fleet.add_worker(attempts=2)
+    await fleet.until(lambda: worker.tally.failed == 6)
+    for n in range(ACTIONS):
+        await fleet.create(f"c{n}")
     await fleet.until(lambda: worker.tally.succeeded == ACTIONS)
     await fleet.assert_sound()

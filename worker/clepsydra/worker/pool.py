@@ -17,12 +17,14 @@ from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.finisher import Finisher
 from clepsydra.worker.handling import BatchHandler
 from clepsydra.worker.relay import Relay
-from clepsydra.worker.result import Result
+from clepsydra.worker.result import Result, failure
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
 
 NOT_EXTENDED = Result(action_pb2.Attempt.INTERRUPTION, "its lease could not be extended")
 NOT_STARTED = Result(action_pb2.Attempt.INTERRUPTION, "the store took longer to begin it than it may run")
+# Whatever cancels the task of an attempt, and is not the pool, was called by its handler.
+CANCELLED_ITSELF = failure("its handler cancelled the task that it ran in")
 STOPPED = Result(action_pb2.Attempt.INTERRUPTION, "its worker was stopped")
 
 
@@ -151,9 +153,7 @@ class Pool:
         try:
             result = await self._targets.execute(attempt.spec, attempt.context)
         except asyncio.CancelledError:
-            if attempt.why_cancelled is None:
-                raise
-            result = attempt.why_cancelled
+            result = attempt.why_cancelled or CANCELLED_ITSELF
         self._end(attempt, result)
 
     def _start_together(self, handler: BatchHandler, attempts: list[Attempt]) -> None:
@@ -167,9 +167,7 @@ class Pool:
             requests = [attempt.spec.handler for attempt in attempts]
             results = await self._targets.execute_together(handler, requests, [each.context for each in attempts])
         except asyncio.CancelledError:
-            if any(attempt.why_cancelled is None for attempt in attempts):
-                raise
-            return
+            results = [CANCELLED_ITSELF] * len(attempts)
         for attempt, result in zip(attempts, results, strict=True):
             if attempt.why_cancelled is None:
                 self._end(attempt, result)
