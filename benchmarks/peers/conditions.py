@@ -27,7 +27,8 @@ def session(databases: Databases) -> Document:
             "cores": os.cpu_count(),
             "processor": _processor(),
             "memory_gb": round(psutil.virtual_memory().total / 1e9),
-            "system": f"{platform.system()} {platform.release()}",
+            # What a distribution or a provider adds to the kernel's version says nothing to others.
+            "system": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
             "file_system": _file_system(Path(tempfile.gettempdir())),
             "sync_ms": _sync_ms(),
             "load_at_start": os.getloadavg()[0],
