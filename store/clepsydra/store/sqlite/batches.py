@@ -1,8 +1,8 @@
 """Many rows in few statements.
 
 SQLite takes many rows in one `INSERT … VALUES (…), (…), …`, and runs it without Python's global lock, while a step per
-row would take and give back that lock for every row. Statements of a few fixed sizes are prepared once and cover any
-batch.
+row would take and give back that lock for every row. A statement is prepared once for each number of rows, so there
+may not be too many of those numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,10 @@ from typing import Any
 
 import apsw
 
-# Powers of two cover any batch in the fewest steps. A statement with more rows would be too long for apsw to keep it.
-_SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+# A statement with more rows would be too long for apsw to keep it.
+_MOST = 512
+# Large pieces have a multiple of this, and what is left over is a piece of its own.
+_STEP = 64
 
 
 @cache
@@ -33,12 +35,16 @@ def for_rows(insert: str, rows: int) -> str:
 
 
 def chunks(batch: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """The batch in pieces of those sizes."""
+    """The batch in few pieces.
+
+    >>> [len(chunk) for chunk in chunks(range(1100))]
+    [512, 512, 64, 12]
+    """
     start = 0
-    for size in _SIZES:
-        while len(batch) - start >= size:
-            yield batch[start : start + size]
-            start += size
+    while left := len(batch) - start:
+        size = min(_MOST, left - left % _STEP) or left
+        yield batch[start : start + size]
+        start += size
 
 
 def insert(connection: apsw.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:

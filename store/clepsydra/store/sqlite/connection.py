@@ -16,7 +16,8 @@ APPLICATION_ID = 0x636C7073
 Bindings = Sequence[Any] | Mapping[str, Any]
 
 BUSY_TIMEOUT_S = 5.0
-_STATEMENT_CACHE = 200
+# Each number of rows that are written together has a statement of its own: see batches.py.
+_STATEMENT_CACHE = 400
 _PAGE_CACHE_KIB = 16 * 1024
 
 
