@@ -112,14 +112,14 @@ async def _put(store: Store, puts: list[Put]) -> None:
 
 
 async def _migrated(store: Store) -> list[Row]:
-    """Everything let through to processing_queue."""
+    """Everything let through to processing_queue, in the order of creation: so a worker takes it, from all shards."""
     everything = {"incoming_from_us": 0, "incoming_limit": 10**6, "from_us": 0, "until_us": 2**60, "limit": 10**6}
     rows: list[Row] = []
     for shard_id in range(_SHARDS):
         page = await store.due(shard_id, **everything)
         await store.migrate([due.row for due in page.incoming], [], Mark("migration", 1))
         rows += [due.row for due in (await store.due(shard_id, **everything)).due]
-    return rows
+    return sorted(rows, key=lambda row: row.action_id)
 
 
 async def _begin_and_finish(store: Store, rows: list[Row]) -> None:
