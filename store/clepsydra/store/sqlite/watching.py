@@ -12,6 +12,7 @@ class LogWatch:
         """Raises OSError where the kernel, the file system or the user's limits do not allow it."""
         if sys.platform != "linux":
             raise OSError("inotify is of Linux alone")
+        # Not installed elsewhere.
         from inotify_simple import INotify, flags
 
         self._notify = INotify(nonblocking=True)
