@@ -9,7 +9,7 @@ from clepsydra.core.events import Turn
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.moments import END_OF_TIME_US, MILLISECOND_US
 from clepsydra.scheduler.fate import Call as Fate
-from clepsydra.store.errors import OutcomeUnknown
+from clepsydra.store.errors import OutcomeUnknown, StoreError
 from clepsydra.store.memory.store import QueueRow
 from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Queue
 from clepsydra.worker.turns import Taken
@@ -247,7 +247,7 @@ class Moves:
         worker = state.workers[write.worker]
         return _with_worker(state, write.worker, worker._replace(unknown=(*worker.unknown, write)))
 
-    def _put_answered(self, state: State, write: Write, result: PutResult | Exception) -> State:
+    def _put_answered(self, state: State, write: Write, result: PutResult | StoreError) -> State:
         fate: Fate = copy(state.calls[write.call].held)
         fate.hear(result, state.clock_us)
         return self._heard(state, write.call, fate)

@@ -48,6 +48,33 @@ async def test_what_comes_in_while_a_batch_is_under_way_goes_out_in_the_next(des
     assert [len(batch) for batch in desk.store.batches] == [1, 50]
 
 
+@story
+async def test_those_who_come_back_wait_for_the_company_they_had(desk: Desk) -> None:
+    await asyncio.gather(*creating(desk, "a1", "b1", "c1"))
+
+    first = creating(desk, "a2")
+    await settled()
+    assert len(desk.store.batches) == 1
+    others = creating(desk, "b2", "c2")
+    await asyncio.gather(*first, *others)
+
+    assert desk.store.batches == [["a1", "b1", "c1"], ["a2", "b2", "c2"]]
+    assert desk.clock.monotonic_us() == 0
+
+
+@story
+async def test_but_not_for_long_and_then_they_expect_less(desk: Desk) -> None:
+    await asyncio.gather(*creating(desk, "a1", "b1", "c1"))
+
+    await desk.create("a2")
+    waited_us = desk.clock.monotonic_us()
+    assert 0 < waited_us < 5 * MILLISECOND_US
+    await desk.create("a3")
+
+    assert desk.store.batches[1:] == [["a2"], ["a3"]]
+    assert desk.clock.monotonic_us() == waited_us
+
+
 @at_a_desk(batches_in_flight=3, batch=10)
 async def test_so_many_batches_are_under_way_at_once_and_so_large(desk: Desk) -> None:
     line = hold_up(desk)
@@ -64,7 +91,7 @@ async def test_so_many_batches_are_under_way_at_once_and_so_large(desk: Desk) ->
 
 @at_a_desk(batches_in_flight=1, batch_bytes=1000)
 async def test_a_batch_is_closed_when_it_has_grown_large(desk: Desk) -> None:
-    spec = Spec(handler=PythonHandler(name="f", payload=b"x" * 400))
+    spec = Spec(handler=PythonHandler(name="f", payload=b"x" * 600))
 
     await asyncio.gather(*(desk.create(f"a{number}", spec=spec) for number in range(6)))
 

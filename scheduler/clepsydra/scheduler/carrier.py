@@ -1,4 +1,8 @@
-"""Carries changes into the store: look, propose, put, hear, and again until each has its outcome."""
+"""Carries changes into the store: look, propose, put, hear, and again until each has its outcome.
+
+What can be done for many calls in one stretch is: they are proposed when the batch that takes them along is made up,
+and not one by one as they come in, because the same steps for many in a row take half the time.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,7 +10,7 @@ from typing import TypeVar
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
-from clepsydra.scheduler.errors import InvalidArgument, SchedulerError, StoreUnavailable
+from clepsydra.scheduler.errors import SchedulerError, StoreUnavailable
 from clepsydra.scheduler.fate import Call
 from clepsydra.scheduler.gathering import Bounds, Gathering
 from clepsydra.scheduler.patience import TRIES, pause_s
@@ -15,6 +19,9 @@ from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
 from clepsydra.store.port import Action, Put, PutResult, Store
 
 Read = TypeVar("Read")
+
+# A large batch lets others run after this many calls.
+_CALLS_AT_A_STRETCH = 100
 
 
 class Carrier:
@@ -29,8 +36,8 @@ class Carrier:
             settings.pending_items,
             settings.pending_bytes,
         )
-        self._puts: Gathering[Put, PutResult] = Gathering(
-            store.put, name_of=_name_of, size_of=_size_of, bounds=bounds, clock=clock
+        self._puts: Gathering[Call, None] = Gathering(
+            self._put, name_of=_name_of, size_of=_size_of, bounds=bounds, clock=clock
         )
         self._looks: Gathering[str, Action | None] = Gathering(
             self._get, name_of=None, size_of=len, bounds=bounds, clock=clock
@@ -38,25 +45,28 @@ class Carrier:
 
     async def carry_out(self, call: Call) -> None:
         """Give a call its outcome."""
-        propose_blindly(call)
-        if call.is_unproposed:
-            await self._look_and_propose([call])
+        if not call.change.blind:
+            call.begin()
         while call.outcome is None:
-            result = await self._puts.add(_put_of(call), call.deadline_us)
-            call.hear(result, self._clock.now_us())
+            if call.needs_look:
+                await self._look_and_propose([call])
+                continue
+            _hear_refusal(call, await self._puts.add(call, call.deadline_us))
             if call.failures and call.outcome is None:
                 await self._pause(call.failures)
 
     async def carry_out_all(self, calls: Sequence[Call], deadline_us: int | None) -> None:
-        """Give each of many calls of one caller its outcome, side by side; what can be was proposed blindly."""
-        unproposed = [call for call in calls if call.is_unproposed]
-        if unproposed:
-            await self._look_and_propose(unproposed)
+        """Give each of many calls of one caller its outcome, side by side."""
+        for call in calls:
+            if not call.change.blind:
+                call.begin()
         while on_their_way := [call for call in calls if call.outcome is None]:
-            results = await self._puts.add_all([_put_of(call) for call in on_their_way], deadline_us)
-            now_us = self._clock.now_us()
-            for call, result in zip(on_their_way, results, strict=True):
-                call.hear(result, now_us)
+            unseen = [call for call in on_their_way if call.needs_look]
+            if unseen:
+                await self._look_and_propose(unseen)
+                continue
+            for call, refusal in zip(on_their_way, await self._puts.add_all(on_their_way, deadline_us), strict=True):
+                _hear_refusal(call, refusal)
             failures = max(call.failures for call in on_their_way)
             if failures:
                 await self._pause(failures)
@@ -86,6 +96,27 @@ class Carrier:
         await self._looks.idle()
         await self._puts.idle()
 
+    async def _put(self, calls: Sequence[Call]) -> list[None]:
+        """Send a batch on its way, and tell each call what became of it."""
+        for index, call in enumerate(calls, 1):
+            if call.put is None:
+                call.begin()
+            if index % _CALLS_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)
+        sent = [call for call in calls if call.put is not None and call.outcome is None]
+        if sent:
+            results = await self._results_of([_put_of(call) for call in sent])
+            now_us = self._clock.now_us()
+            for call, result in zip(sent, results, strict=True):
+                call.hear(result, now_us)
+        return [None] * len(calls)
+
+    async def _results_of(self, puts: Sequence[Put]) -> Sequence[PutResult | StoreError]:
+        try:
+            return await self._store.put(puts)
+        except StoreError as error:
+            return [error] * len(puts)
+
     async def _look_and_propose(self, calls: Sequence[Call]) -> None:
         try:
             seen = await self.look([call.change.action_id for call in calls], calls[0].deadline_us)
@@ -106,19 +137,18 @@ class Carrier:
         return [found[action_id] for action_id in action_ids]
 
 
-def propose_blindly(call: Call) -> None:
-    """Most creations need no look: that nothing is there is what they expect."""
-    if call.change.blind:
-        call.propose(None)
-        if isinstance(call.outcome, InvalidArgument):
-            # A replay is answered as the first call was, even if by now the request would be refused.
-            call.outcome = None
-
-
 def _found(result: Action | Exception | None) -> Action | None:
     if isinstance(result, Exception):
         raise result
     return result
+
+
+def _hear_refusal(call: Call, refusal: Exception | None) -> None:
+    """What was not sent at all, because there was no room or no time for it."""
+    if isinstance(refusal, SchedulerError):
+        call.fail(refusal)
+    elif refusal is not None:
+        raise refusal
 
 
 def _put_of(call: Call) -> Put:
@@ -126,10 +156,14 @@ def _put_of(call: Call) -> Put:
     return call.put
 
 
-def _name_of(put: Put) -> str:
-    return put.action.action_id
+def _name_of(call: Call) -> str:
+    return call.change.action_id
 
 
-def _size_of(put: Put) -> int:
-    action = put.action
+def _size_of(call: Call) -> int:
+    """As it will be stored, or, while that is not known, as it came."""
+    if call.put is None:
+        size: int = call.change.request.ByteSize()
+        return size
+    action = call.put.action
     return len(action.meta) + len(action.spec) + len(action.status)

@@ -5,12 +5,13 @@ and answers with nothing to write; or says why it cannot be done. It may be aske
 action was another by then. Guid, shard and time were chosen before the first try, and every proposal carries them.
 """
 
-from typing import NamedTuple, Protocol
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
 from clepsydra.core.defaults import fill_in
 from clepsydra.core.events import Accepted, Deleted, Event, Paused, Resumed, RunRequested
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
-from clepsydra.core.moments import END_OF_TIME_US, set_us, us_of
+from clepsydra.core.moments import END_OF_TIME_US, set_us, timestamp, us_of
 from clepsydra.core.transitions import ImpossibleEvent, Moment, step
 from clepsydra.core.update_mask import LABELS, merge_spec, updates_spec
 from clepsydra.core.validation import spec_violations, timing_violations
@@ -48,6 +49,7 @@ _NOBODY = Action("", "", b"", b"", b"", 0)
 class Change(Protocol):
     """A call by a user that changes an action."""
 
+    request: Any
     action_id: str
     # Whether it can be proposed without a look at what is stored.
     blind: bool
@@ -59,12 +61,11 @@ class Change(Protocol):
 
 class Create:
     def __init__(self, request: CreateActionRequest, action_id: str, stamp: Stamp) -> None:
+        self.request = request
         self.action_id = action_id
         self.blind = not request.validate_only
-        self._given = request.action
         self._key = key_of(request)
         self._stamp = stamp
-        self._validate_only = request.validate_only
 
     def propose(self, current: Action | None) -> Proposal:
         earlier: Applied = ()
@@ -72,12 +73,12 @@ class Create:
             record = decoded(current)
             replayed = recognised(self._key, record.applied)
             if replayed is not None:
-                return first_life(self._given, self.action_id, replayed.guid, us_of(replayed.time)), None
+                return first_life(self.request.action, self.action_id, replayed.guid, us_of(replayed.time)), None
             if not record.is_deleted:
                 raise AlreadyExists(self.action_id)
             earlier = record.applied
-        answer = first_life(self._given, self.action_id, self._stamp.guid, self._stamp.now_us)
-        if self._validate_only:
+        answer = first_life(self.request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
+        if not self.blind:
             return answer, None
         return answer, _new_life(answer, _FIRST, self._key, earlier, self._stamp, current)
 
@@ -87,7 +88,7 @@ class Update:
 
     def __init__(self, request: UpdateActionRequest, stamp: Stamp) -> None:
         self.action_id = request.action.meta.id
-        self._request = request
+        self.request = request
         self._key = key_of(request)
         self._stamp = stamp
 
@@ -98,23 +99,23 @@ class Update:
             return self._first_result(replayed, record), None
         if current is None or record is None or record.is_deleted:
             return self._create(current, record)
-        _check_etag(self._request.etag, record)
-        paths = self._request.update_mask.paths
+        _check_etag(self.request.etag, record)
+        paths = self.request.update_mask.paths
         action = record.action
         _next_revision(action.meta, self._stamp)
-        if LABELS in paths or (not paths and self._request.action.meta.labels):
+        if LABELS in paths or (not paths and self.request.action.meta.labels):
             action.meta.ClearField("labels")
-            action.meta.labels.update(self._request.action.meta.labels)
+            action.meta.labels.update(self.request.action.meta.labels)
         revision = action.meta.revision
         if paths and not updates_spec(paths):
             answer = encoded(action)
             put = _same_life(answer, revision, self._key, record.applied, self._stamp, current)
             return self._proposal(answer, put)
         if paths:
-            merge_spec(action.spec, self._request.action.spec, paths)
+            merge_spec(action.spec, self.request.action.spec, paths)
             _check_spec(action.spec)
         else:
-            action.spec.CopyFrom(self._request.action.spec)
+            action.spec.CopyFrom(self.request.action.spec)
         _new_guid(action.meta, self._stamp)
         was_paused = action.status.state == action_pb2.PAUSED
         status, _ = _accepted(action.spec, self._stamp.now_us)
@@ -127,22 +128,22 @@ class Update:
 
     def _create(self, current: Action | None, record: Record | None) -> Proposal:
         """There is nothing to merge with: a mask means nothing here."""
-        if not self._request.allow_missing:
+        if not self.request.allow_missing:
             raise NotFound(self.action_id)
-        if self._request.etag:
+        if self.request.etag:
             raise EtagMismatch(self.action_id)
-        _check_spec(self._request.action.spec)
-        answer = first_life(self._request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
+        _check_spec(self.request.action.spec)
+        answer = first_life(self.request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
         earlier = () if record is None else record.applied
         return self._proposal(answer, _new_life(answer, _FIRST, self._key, earlier, self._stamp, current))
 
     def _first_result(self, replayed: AppliedRequest, record: Record) -> Action:
         if replayed.revision == _FIRST:
-            return first_life(self._request.action, self.action_id, replayed.guid, us_of(replayed.time))
+            return first_life(self.request.action, self.action_id, replayed.guid, us_of(replayed.time))
         return _what_remains(replayed, record)
 
     def _proposal(self, answer: Action, put: Put) -> Proposal:
-        return answer, None if self._request.validate_only else put
+        return answer, None if self.request.validate_only else put
 
 
 class Delete:
@@ -152,7 +153,7 @@ class Delete:
 
     def __init__(self, request: DeleteActionRequest, stamp: Stamp, retention_us: int) -> None:
         self.action_id = request.id
-        self._request = request
+        self.request = request
         self._key = key_of(request)
         self._stamp = stamp
         self._retention_us = retention_us
@@ -162,10 +163,10 @@ class Delete:
         if record is not None and recognised(self._key, record.applied) is not None:
             return encoded(record.action), None
         if current is None or record is None or record.is_deleted:
-            if self._request.allow_missing:
+            if self.request.allow_missing:
                 return _NOBODY, None
             raise NotFound(self.action_id)
-        _check_etag(self._request.etag, record)
+        _check_etag(self.request.etag, record)
         tombstone = record.action
         _next_revision(tombstone.meta, self._stamp)
         _new_guid(tombstone.meta, self._stamp)
@@ -174,7 +175,7 @@ class Delete:
         tombstone.ClearField("spec")
         tombstone.meta.ClearField("labels")
         answer = encoded(tombstone)
-        if self._request.validate_only:
+        if self.request.validate_only:
             return answer, None
         return answer, _new_life(answer, tombstone.meta.revision, self._key, record.applied, self._stamp, current)
 
@@ -186,7 +187,7 @@ class Command:
 
     def __init__(self, request: PauseActionRequest | ResumeActionRequest | RunActionRequest, stamp: Stamp) -> None:
         self.action_id = request.id
-        self._request = request
+        self.request = request
         self._event, self._participle = _COMMANDS[type(request)]
         self._key = key_of(request)
         self._stamp = stamp
@@ -198,7 +199,7 @@ class Command:
             return _what_remains(replayed, record), None
         if current is None or record is None or record.is_deleted:
             raise NotFound(self.action_id)
-        _check_etag(self._request.etag, record)
+        _check_etag(self.request.etag, record)
         action = record.action
         _next_revision(action.meta, self._stamp)
         _new_guid(action.meta, self._stamp)
@@ -231,15 +232,19 @@ def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -
     meta = Meta()
     meta.id = action_id
     meta.guid = guid
-    meta.revision = _FIRST
     meta.etag = etag_of(guid, _FIRST)
-    set_us(meta.create_time, now_us)
-    set_us(meta.update_time, now_us)
     if given.HasField("meta") and given.meta.labels:
         meta.labels.update(given.meta.labels)
-    return Action(
-        action_id, guid, meta.SerializeToString(), spec.SerializeToString(), status.SerializeToString(), at_us
-    )
+    # Of encoded messages, one after the other is both merged.
+    encoded_meta = meta.SerializeToString() + _encoded_birth(now_us)
+    return Action(action_id, guid, encoded_meta, spec.SerializeToString(), status.SerializeToString(), at_us)
+
+
+@lru_cache(1)
+def _encoded_birth(now_us: int) -> bytes:
+    """What the metas of all actions that one batch creates have in common."""
+    now = timestamp(now_us)
+    return Meta(revision=_FIRST, create_time=now, update_time=now).SerializeToString()
 
 
 def _accepted(spec: Spec, now_us: int) -> tuple[Status, int]:

@@ -7,6 +7,7 @@ or its request id among the calls that the action remembers.
 """
 
 from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.core.validation import violations_of
 from clepsydra.scheduler import errors
 from clepsydra.scheduler.changes import Change
 from clepsydra.scheduler.errors import SchedulerError
@@ -24,6 +25,8 @@ class Call:
     # None while it is on its way.
     outcome: Action | SchedulerError | None = None
     put: Put | None = None
+    # Whether the store must be looked at before anything can be proposed.
+    needs_look = False
     # In a row, of the store; they ask for a pause before the next try.
     failures = 0
     _answer: Action | None = None
@@ -34,12 +37,20 @@ class Call:
         self.change = change
         self.deadline_us = deadline_us
 
-    @property
-    def is_unproposed(self) -> bool:
-        """Nothing is known yet: neither what to put nor how it ended."""
-        return self.put is None and self.outcome is None
+    def begin(self) -> None:
+        """Refuse what can never be done, and propose what needs no look: most creations expect to find nothing."""
+        violations = violations_of(self.change.request)
+        if violations:
+            self.outcome = errors.InvalidArgument(violations)
+            return
+        if self.change.blind:
+            self.propose(None)
+        if not self.change.blind or isinstance(self.outcome, errors.InvalidArgument):
+            # A replay is answered as the first call was, even if by now the request would be refused.
+            self.outcome, self.needs_look = None, True
 
     def propose(self, current: Action | None) -> None:
+        self.needs_look = False
         try:
             self._answer, self.put = self.change.propose(current)
         except SchedulerError as error:
@@ -48,16 +59,12 @@ class Call:
         if self.put is None:
             self.outcome = self._answer
 
-    def hear(self, result: PutResult | Exception, now_us: int) -> None:
+    def hear(self, result: PutResult | StoreError, now_us: int) -> None:
         """Take in how the last try ended."""
         if isinstance(result, PutResult):
             self._hear_store(result)
-        elif isinstance(result, SchedulerError):
-            self.fail(result)
-        elif isinstance(result, StoreError):
-            self._hear_failure(result, now_us)
         else:
-            raise result
+            self._hear_failure(result, now_us)
 
     def fail(self, error: SchedulerError) -> None:
         if self._unknown:

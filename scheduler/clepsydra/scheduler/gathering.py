@@ -1,5 +1,8 @@
 """Many callers, few store calls: what comes in while a batch is under way goes out together in the next.
 
+A batch waits for as many callers as the one before it had, though not for long: those who were just answered are likely
+to be back in a moment, and the more come along, the less each costs. A caller who is alone never waits.
+
 Memory is bounded: what waits or is under way is counted, by number and by size, and what does not fit is refused. What
 nobody waits for any more is dropped before it is sent. A call costs one future, however many items it brings; a task
 sends batches while any wait.
@@ -15,6 +18,10 @@ from clepsydra.scheduler.errors import DeadlinePassed, Overloaded
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# Beyond so many callers a batch saves little by waiting for more; nor is it worth to wait for longer.
+_COMPANY = 32
+_PATIENCE_S = 0.002
 
 
 class Bounds(NamedTuple):
@@ -62,11 +69,15 @@ class Gathering(Generic[Item, Result]):
         self._bytes = 0
         self._senders: set[asyncio.Task[None]] = set()
         self._sending = 0
+        # Whether a sender is about to make up a batch; how many callers it waits for, and what it waits on.
         self._woken = False
+        self._expected = 0
+        self._company: asyncio.Future[None] | None = None
 
     async def add(self, item: Item, deadline_us: int | None = None) -> Result | Exception:
         """Its result, or why there is none: an error is a result here, because the caller judges it."""
-        names = () if self._name_of is None else (self._name_of(item),)
+        name = None if self._name_of is None else self._name_of(item)
+        names = () if name is None else (name,)
         [result] = await self._accept((item,), names, self._size_of(item), deadline_us)
         return result
 
@@ -138,16 +149,37 @@ class Gathering(Generic[Item, Result]):
         sender.add_done_callback(self._senders.discard)
 
     async def _send_waiting(self) -> None:
-        self._woken = False
         try:
-            while self._waiting:
+            while True:
+                await self._linger()
+                self._woken = False
                 batch = self._next_batch()
                 if self._waiting:
                     self._wake_sender()
                 if batch:
                     await self._send(batch)
+                if not self._waiting or self._woken:
+                    return
+                self._woken = True
         finally:
             self._sending -= 1
+
+    async def _linger(self) -> None:
+        """Wait for the company that the last batch had."""
+        if len(self._waiting) < self._expected:
+            loop = asyncio.get_running_loop()
+            self._company = loop.create_future()
+            timer = loop.call_later(_PATIENCE_S, self._go)
+            try:
+                await self._company
+            finally:
+                timer.cancel()
+                self._company = None
+        self._expected = min(len(self._waiting), _COMPANY)
+
+    def _go(self) -> None:
+        if self._company is not None and not self._company.done():
+            self._company.set_result(None)
 
     def _line_up(self, parcel: _Parcel[Item, Result]) -> bool:
         """Whether it has a place in the line; if not, it stands behind one that has."""
@@ -160,6 +192,8 @@ class Gathering(Generic[Item, Result]):
             return False
         self._behind.update(dict.fromkeys(parcel.names))
         self._waiting.append(parcel)
+        if len(self._waiting) >= self._expected:
+            self._go()
         return True
 
     def _next_batch(self) -> list[_Parcel[Item, Result]]:

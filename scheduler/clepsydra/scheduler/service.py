@@ -1,6 +1,5 @@
 """The scheduler: every call of the API, from message to message, without gRPC."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from clepsydra.core.ids import Ids, action_id_for_request
 from clepsydra.core.moments import SECOND_US
 from clepsydra.core.validation import violations_of
 from clepsydra.scheduler.answers import encoded_answer, encoded_answers, shown
-from clepsydra.scheduler.carrier import Carrier, propose_blindly
+from clepsydra.scheduler.carrier import Carrier
 from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
 from clepsydra.scheduler.fate import Call
@@ -39,9 +38,6 @@ from clepsydra.v1.scheduler_pb2 import (
     UpdateActionRequest,
 )
 
-# A large batch lets others run after this many items.
-_ITEMS_AT_A_STRETCH = 100
-
 
 class Scheduler:
     """A call may be told for how long its caller will wait: what was not sent to the store by then is not written."""
@@ -59,7 +55,6 @@ class Scheduler:
 
     async def create_encoded(self, request: CreateActionRequest, remaining_s: float | None = None) -> bytes:
         """The same, as it goes out."""
-        _check(request)
         return encoded_answer(await self._carry_out(self._create(request, self._clock.now_us()), remaining_s))
 
     async def get(self, request: GetActionRequest, remaining_s: float | None = None) -> ScheduledAction:
@@ -82,11 +77,9 @@ class Scheduler:
         return await page(request, read_on)
 
     async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
-        _check(request)
         return shown(await self._carry_out(Update(request, self._stamp(self._clock.now_us())), remaining_s))
 
     async def delete(self, request: DeleteActionRequest, remaining_s: float | None = None) -> DeleteActionResponse:
-        _check(request)
         await self._carry_out(self._delete(request, self._clock.now_us()), remaining_s)
         return DeleteActionResponse()
 
@@ -141,7 +134,6 @@ class Scheduler:
     async def _command(
         self, request: PauseActionRequest | ResumeActionRequest | RunActionRequest, remaining_s: float | None
     ) -> ScheduledAction:
-        _check(request)
         return shown(await self._carry_out(Command(request, self._stamp(self._clock.now_us())), remaining_s))
 
     def _stamp(self, now_us: int) -> Stamp:
@@ -165,18 +157,8 @@ class Scheduler:
         """What becomes of each item, in their order: an action, or an error as users see it."""
         deadline_us = self._deadline_us(remaining_s)
         now_us = self._clock.now_us()
-        calls: list[Call | InvalidArgument] = []
-        for index, request in enumerate(requests):
-            violations = violations_of(request)
-            if violations:
-                calls.append(InvalidArgument(violations))
-            else:
-                call = Call(change_of(request, now_us), deadline_us)
-                propose_blindly(call)
-                calls.append(call)
-            if index % _ITEMS_AT_A_STRETCH == 0:
-                await asyncio.sleep(0)
-        await self._carrier.carry_out_all([call for call in calls if isinstance(call, Call)], deadline_us)
+        calls = [Call(change_of(request, now_us), deadline_us) for request in requests]
+        await self._carrier.carry_out_all(calls, deadline_us)
         return [_seen_from_batch(call, index) for index, call in enumerate(calls)]
 
 
@@ -186,8 +168,8 @@ def _check(request: Message) -> None:
         raise InvalidArgument(violations)
 
 
-def _seen_from_batch(call: Call | InvalidArgument, index: int) -> Action | Status:
-    outcome = call.outcome if isinstance(call, Call) else call
+def _seen_from_batch(call: Call, index: int) -> Action | Status:
+    outcome = call.outcome
     assert outcome is not None, "a call that was carried out has an outcome"
     if isinstance(outcome, Action):
         return outcome
