@@ -1,7 +1,8 @@
 """Many callers, few store calls: what comes in while a batch is under way goes out together in the next.
 
-A batch waits for as many callers as the one before it had, though not for long: those who were just answered are likely
-to be back in a moment, and the more come along, the less each costs. A caller who is alone never waits.
+A batch waits for as many callers as the one before it had, and a small one for the batch that is under way; though not
+for long. Those who were just answered are likely to be back in a moment, and the more come along, the less each costs.
+A caller who is alone never waits.
 
 Memory is bounded: what waits or is under way is counted, by number and by size, and what does not fit is refused. What
 nobody waits for any more is dropped before it is sent. A call costs one future, however many items it brings; a task
@@ -19,9 +20,10 @@ from clepsydra.scheduler.errors import DeadlinePassed, Overloaded
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Beyond so many callers a batch saves little by waiting for more; nor is it worth to wait for longer.
+# Beyond so many callers a batch saves little by waiting for more; nor does one with so many items by waiting at all.
 _COMPANY = 32
-_PATIENCE_S = 0.002
+_LARGE = 100
+_PATIENCE_S = 0.004
 
 
 class Bounds(NamedTuple):
@@ -64,6 +66,7 @@ class Gathering(Generic[Item, Result]):
         self._clock = clock
         # No two parcels in here share a name; another one stands behind that name, so that it holds up nobody else.
         self._waiting: deque[_Parcel[Item, Result]] = deque()
+        self._items_waiting = 0
         self._behind: dict[object, deque[_Parcel[Item, Result]] | None] = {}
         self._items = 0
         self._bytes = 0
@@ -163,10 +166,11 @@ class Gathering(Generic[Item, Result]):
                 self._woken = True
         finally:
             self._sending -= 1
+            self._go_if_complete()
 
     async def _linger(self) -> None:
-        """Wait for the company that the last batch had."""
-        if len(self._waiting) < self._expected:
+        """Wait until the batch is complete, or patience is at its end."""
+        if not self._is_complete():
             loop = asyncio.get_running_loop()
             self._company = loop.create_future()
             timer = loop.call_later(_PATIENCE_S, self._go)
@@ -176,6 +180,15 @@ class Gathering(Generic[Item, Result]):
                 timer.cancel()
                 self._company = None
         self._expected = min(len(self._waiting), _COMPANY)
+
+    def _is_complete(self) -> bool:
+        if self._items_waiting >= min(_LARGE, self._bounds.batch):
+            return True
+        return self._sending == 1 and len(self._waiting) >= self._expected
+
+    def _go_if_complete(self) -> None:
+        if self._company is not None and self._is_complete():
+            self._go()
 
     def _go(self) -> None:
         if self._company is not None and not self._company.done():
@@ -192,8 +205,8 @@ class Gathering(Generic[Item, Result]):
             return False
         self._behind.update(dict.fromkeys(parcel.names))
         self._waiting.append(parcel)
-        if len(self._waiting) >= self._expected:
-            self._go()
+        self._items_waiting += len(parcel.items)
+        self._go_if_complete()
         return True
 
     def _next_batch(self) -> list[_Parcel[Item, Result]]:
@@ -202,6 +215,7 @@ class Gathering(Generic[Item, Result]):
         room, places = self._bounds.batch_bytes, self._bounds.batch
         while self._waiting and room > 0 and (len(self._waiting[0].items) <= places or not batch):
             parcel = self._waiting.popleft()
+            self._items_waiting -= len(parcel.items)
             left += parcel.names
             if parcel.results.done() or self._has_passed(parcel):
                 self._let_go(parcel)
