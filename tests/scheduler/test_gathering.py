@@ -75,6 +75,36 @@ async def test_but_not_for_long_and_then_they_expect_less(desk: Desk) -> None:
     assert desk.clock.monotonic_us() == waited_us
 
 
+@at_a_desk(batches_in_flight=2)
+async def test_a_small_batch_waits_for_the_one_that_is_under_way_but_not_for_long(desk: Desk) -> None:
+    line = hold_up(desk)
+    first = creating(desk, "a")
+    await settled()
+    second = creating(desk, "b")
+    await settled()
+    assert desk.store.batches == [["a"]]
+
+    await asyncio.sleep(0.005)
+
+    assert desk.store.batches == [["a"], ["b"]]
+    line.set()
+    await asyncio.gather(*first, *second)
+
+
+@at_a_desk(batches_in_flight=2)
+async def test_a_large_one_does_not_wait(desk: Desk) -> None:
+    line = hold_up(desk)
+    first = creating(desk, "a")
+    await settled()
+    many = creating(desk, *(f"b{number}" for number in range(200)))
+    await settled()
+
+    assert [len(batch) for batch in desk.store.batches] == [1, 200]
+    assert desk.clock.monotonic_us() == 0
+    line.set()
+    await asyncio.gather(*first, *many)
+
+
 @at_a_desk(batches_in_flight=3, batch=10)
 async def test_so_many_batches_are_under_way_at_once_and_so_large(desk: Desk) -> None:
     line = hold_up(desk)
