@@ -3,8 +3,9 @@
 import asyncio
 from typing import Any
 
-from clepsydra.core.moments import HOUR_US, MILLISECOND_US, SECOND_US
+from clepsydra.core.moments import HOUR_US, MILLISECOND_US, SECOND_US, duration
 from clepsydra.store.memory import MemoryStore
+from clepsydra.v1.action_pb2 import Periodic, Schedule
 from tests.worker.fleet import Fleet, on_virtual_time
 
 
@@ -52,3 +53,32 @@ async def _most_late_us(call: str) -> int:
 async def test_a_heartbeat_that_is_long_on_disk_does_not_put_the_clock_back() -> None:
     # By so much the clocks of worker and store may have run apart since the store was last asked for its time.
     assert await _most_late_us("heartbeat") < 2 * MILLISECOND_US
+
+
+@on_virtual_time
+async def test_a_shard_whose_rows_are_in_memory_is_not_looked_at_again_and_again() -> None:
+    fleet = Fleet(shards=1)
+    store = Slow(fleet.store, due=0.001)
+    fleet.add_worker(store)
+    for n in range(1000):
+        await fleet.create(str(n), delay_us=2 * SECOND_US + n * 10 * MILLISECOND_US)
+    await asyncio.sleep(2)
+    before = store.called["due"]
+    await asyncio.sleep(10)
+    assert len(fleet.started) >= 999
+    # Once a second or a little oftener: the horizon moves on.
+    assert store.called["due"] - before < 20
+
+
+@on_virtual_time
+async def test_what_comes_due_soon_after_it_was_written_is_read_before_its_time() -> None:
+    fleet = Fleet(shards=1)
+    store = Slow(fleet.store, due=0.030, advance=0.005)
+    fleet.add_worker(store)
+    often = Schedule(periodic=Periodic(interval=duration(200 * MILLISECOND_US), max_runs=20))
+    created = await fleet.create("a", delay_us=SECOND_US, schedule=often)
+    await fleet.until(lambda: len(fleet.started) == 20)
+    first_us = created.scheduled_at_us
+    late_us = [at_us - first_us - n * 200 * MILLISECOND_US for n, at_us in enumerate(fleet.starts_of("a"))]
+    # The time of a begin, and not that of a look besides.
+    assert set(late_us[1:]) == {5 * MILLISECOND_US}

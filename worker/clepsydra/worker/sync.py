@@ -111,6 +111,8 @@ class SyncLoop:
     def wrote(self, at_us: int) -> None:
         """An outcome put a row of the held shard to this time."""
         if self.shard is not None and self.shard.wrote(at_us):
+            # It is read ahead of its time, as all others are, and those that follow it along with it.
+            self.shard.look_by(self._clock.now_us() + self._settings.poll_min_ms * MILLISECOND_US)
             self._rest.cut_short()
 
     async def _acquire(self) -> Shard | None:
@@ -161,7 +163,8 @@ class SyncLoop:
             shard.look_soon()
             return
         shard.found(
-            anything=bool(page.incoming or page.due),
+            # What lies ahead is in memory now. Only where something comes in is more to be expected.
+            anything=bool(page.incoming),
             now_us=now_us,
             first_us=settings.poll_min_ms * MILLISECOND_US,
             # By then rows may come due that this look could not see.
