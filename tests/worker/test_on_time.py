@@ -1,4 +1,4 @@
-"""Nothing that a worker does beside it makes an action late: not a look, not a page of garbage, not a slow heartbeat."""
+"""Nothing that a worker does besides makes an action late: not a look, not a page of garbage, not a heartbeat."""
 
 import asyncio
 from typing import Any
@@ -53,6 +53,11 @@ async def _most_late_us(call: str) -> int:
 async def test_a_heartbeat_that_is_long_on_disk_does_not_put_the_clock_back() -> None:
     # By so much the clocks of worker and store may have run apart since the store was last asked for its time.
     assert await _most_late_us("heartbeat") < 2 * MILLISECOND_US
+
+
+@on_virtual_time
+async def test_what_comes_due_does_not_wait_while_old_rows_are_looked_for() -> None:
+    assert await _most_late_us("stale") < 2 * MILLISECOND_US
 
 
 @on_virtual_time

@@ -2,8 +2,8 @@
 
 Every process follows its store's clock: `DisciplinedClock` is set by what the store answers, at the moment when the
 answer arrives. The true time is never earlier than that, so an error of the network makes things late, never early;
-between two answers the machine's monotonic clock carries the time on, whatever happens to its wall clock. An answer that
-took long, such as one that waited for a commit, does not put the clock back by that: what an earlier one told better is
+between two answers the machine's monotonic clock carries the time on, whatever happens to its wall clock. An answer
+that took long, such as one that waited for a commit, does not put the clock back by that: what a quicker one told is
 kept for as long as it can be true.
 """
 
@@ -12,8 +12,7 @@ from typing import Protocol
 
 from clepsydra.core.moments import SECOND_US
 
-# By so much two clocks may run apart, as those that keep them right do: what was learnt of the store's time is worth less
-# with every second.
+# By so much two clocks may run apart: what was learnt of the store's time is worth less with every second.
 _DRIFT_PPM = 500
 
 
@@ -60,8 +59,8 @@ class DisciplinedClock:
     def anchor(self, store_now_us: int, asked_us: int | None = None) -> None:
         """Take over the store's time; to be called when its answer arrives.
 
-        With the monotonic time at which it was asked, the answer also tells how far ahead the store can be at most. What
-        an earlier answer told is kept if it lies below that and is better: that answer was quicker.
+        With the monotonic time at which it was asked, the answer also tells how far ahead the store can be at most.
+        What an earlier answer told is kept if it is better and not refuted by that.
         """
         arrived_us = self._machine.monotonic_us()
         offset_us = store_now_us - arrived_us
