@@ -15,6 +15,10 @@
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
+-- The arrays in the statements below of which the driver knows nothing until it has asked.
+-- name: meet_arrays
+SELECT $1::bytea[], $2::integer[];
+
 -- done: by an earlier try; late: older than a call may be retried; lost: somebody else changes the action at this
 -- moment, so it must be judged anew. What went well is not returned.
 -- A creation that is not late is not looked up before: whether the id is free shows when it is inserted.
