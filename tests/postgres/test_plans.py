@@ -4,7 +4,10 @@ A queue is empty one minute and long the next, and a plan outlives the minute in
 looked at: plans that are made on tables that the server knows to be empty.
 """
 
+import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import asyncpg
 import pytest
@@ -24,14 +27,20 @@ _PARTS_OF_KEY = {
 }
 
 
-async def plan_of(installation: Installation, name: str) -> str:
+async def plan_of(installation: Installation, name: str, options: str = "COSTS OFF") -> str:
     connection = await asyncpg.connect(installation.server, server_settings=SETTINGS)
     try:
         await connection.execute(f"PREPARE hot AS {statements(installation.schema)[name]}")
         nothing = ", ".join(["NULL"] * HOT[name])
-        return "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE hot ({nothing})"))
+        return "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN ({options}) EXECUTE hot ({nothing})"))
     finally:
         await connection.close()
+
+
+def parts_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from parts_of(part)
 
 
 @pytest.mark.parametrize("state", ["never vacuumed", "known to be empty"])
@@ -53,6 +62,30 @@ async def test_a_hot_statement_finds_its_rows_by_key(
             assert condition.startswith("Index Cond: "), plan
             assert all(part in condition for part in _PARTS_OF_KEY[table]), plan
     assert not re.search("Hash Join|Merge Join|Materialize|Memoize", plan), plan
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_no_statement_sets_memory_aside_by_the_size_of_a_table(
+    installation: Installation, operator: asyncpg.Connection, name: str
+) -> None:
+    """What a statement looks up again is hashed, and the planner must not expect a share of the table there."""
+    schema = installation.schema
+    await operator.execute(f"""
+        INSERT INTO {schema}.scheduled_actions VALUES (0, 'a', '', 'g', '', '', 0);
+        INSERT INTO {schema}.incoming_queue VALUES (0, 0, 'a', 'g', 0);
+        INSERT INTO {schema}.processing_queue VALUES (0, 0, 'a', 'g', 0);
+    """)
+    for table in _PARTS_OF_KEY:
+        # A page of each table is there, and the server believes it to hold all of these.
+        oid = f"'{schema}.{table}'::regclass"
+        await operator.execute(f"UPDATE pg_class SET relpages = 1, reltuples = 1e8 WHERE oid = {oid}")
+    [explained] = json.loads(await plan_of(installation, name, "FORMAT JSON"))
+    parts = list(parts_of(explained["Plan"]))
+    assert max(part["Plan Rows"] for part in parts) > 1_000_000 or name not in ("advance", "migrate")
+    subplans = [part for part in parts if part.get("Parent Relationship") == "SubPlan"]
+    assert all(part["Plan Rows"] <= 1_000 for part in subplans), subplans
+    looked_up = [part["Filter"] for part in parts if "SubPlan" in part.get("Filter", "")]
+    assert all("hashed SubPlan" in condition for condition in looked_up), looked_up
 
 
 async def test_the_sessions_of_a_store_have_these_settings(installation: Installation) -> None:

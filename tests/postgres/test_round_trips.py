@@ -72,3 +72,18 @@ async def test_a_put_is_one_round_trip_and_its_hint_another(world: World, single
         await single.put([world.create(f"{tag} a"), world.create(f"{tag} b", shard_id=1)])
         at_answer = wire.round_trips - before
     assert at_answer == 1
+
+
+async def test_the_first_call_of_a_kind_asks_for_its_statement_and_for_nothing_else(
+    world: World, single: PostgresStore, wire: Wire
+) -> None:
+    assert await single.now() > 0
+    counted = {}
+    for name, call in (await calls_of_each_kind(world, "first")).items():
+        if name == "put":
+            continue
+        before = wire.round_trips
+        await call(single)
+        counted[name] = wire.round_trips - before
+    assert counted.pop("now") == 1
+    assert counted == dict.fromkeys(counted, 2)

@@ -3,7 +3,7 @@
 import time
 
 from clepsydra.core.clock import DisciplinedClock, SystemClock, seconds
-from clepsydra.core.moments import HOUR_US, SECOND_US
+from clepsydra.core.moments import HOUR_US, MILLISECOND_US, SECOND_US
 from tests.unit.specs import NOON_US
 
 
@@ -56,6 +56,59 @@ def test_an_answer_that_was_long_on_its_way_makes_the_clock_late_and_never_early
     machine.pass_time(2 * SECOND_US)
     clock.anchor(store_now_us)
     assert clock.now_us() == machine.wall_us - 2 * SECOND_US
+
+
+def _anchored(machine: Machine, store_behind_us: int = 0) -> DisciplinedClock:
+    """A clock that has just had an answer without any delay."""
+    clock = DisciplinedClock(machine)
+    clock.anchor(machine.wall_us - store_behind_us, machine.up_us)
+    return clock
+
+
+def test_a_slow_answer_does_not_put_a_clock_back_that_a_quick_one_has_set() -> None:
+    machine = Machine()
+    clock = _anchored(machine, store_behind_us=HOUR_US)
+    asked_us, store_now_us = machine.up_us, machine.wall_us - HOUR_US
+    machine.pass_time(30 * MILLISECOND_US)
+    clock.anchor(store_now_us, asked_us)
+    late_us = machine.wall_us - HOUR_US - clock.now_us()
+    assert 0 <= late_us <= 15
+
+
+def test_what_was_learnt_long_ago_makes_the_clock_late_by_what_clocks_may_run_apart() -> None:
+    machine = Machine()
+    clock = _anchored(machine)
+    for _ in range(100):
+        machine.pass_time(SECOND_US)
+        asked_us, store_now_us = machine.up_us, machine.wall_us
+        machine.pass_time(30 * MILLISECOND_US)
+        clock.anchor(store_now_us, asked_us)
+    assert 20 * MILLISECOND_US < machine.wall_us - clock.now_us() <= 30 * MILLISECOND_US
+
+
+def test_a_quicker_answer_puts_the_clock_forward() -> None:
+    machine = Machine()
+    clock = _anchored(machine, store_behind_us=30 * MILLISECOND_US)
+    clock.anchor(machine.wall_us, machine.up_us - 5)
+    assert clock.now_us() == machine.wall_us
+
+
+def test_a_store_that_was_set_back_is_followed_at_once() -> None:
+    machine = Machine()
+    clock = _anchored(machine)
+    asked_us = machine.up_us
+    machine.pass_time(30 * MILLISECOND_US)
+    clock.anchor(NOON_US - SECOND_US, asked_us)
+    assert clock.now_us() == NOON_US - SECOND_US
+
+
+def test_the_machines_own_time_is_not_kept_when_the_store_first_answers() -> None:
+    machine = Machine()
+    clock = DisciplinedClock(machine)
+    asked_us, store_now_us = machine.up_us, machine.wall_us
+    machine.pass_time(SECOND_US)
+    clock.anchor(store_now_us, asked_us)
+    assert clock.now_us() == store_now_us
 
 
 def test_the_time_that_has_passed_is_the_machines_whatever_the_store_says() -> None:

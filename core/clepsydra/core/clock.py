@@ -2,13 +2,18 @@
 
 Every process follows its store's clock: `DisciplinedClock` is set by what the store answers, at the moment when the
 answer arrives. The true time is never earlier than that, so an error of the network makes things late, never early;
-between two answers the machine's monotonic clock carries the time on, whatever happens to its wall clock.
+between two answers the machine's monotonic clock carries the time on, whatever happens to its wall clock. An answer
+that took long, such as one that waited for a commit, does not put the clock back by that: what a quicker one told is
+kept for as long as it can be true.
 """
 
 import time
 from typing import Protocol
 
 from clepsydra.core.moments import SECOND_US
+
+# By so much two clocks may run apart: what was learnt of the store's time is worth less with every second.
+_DRIFT_PPM = 500
 
 
 class Clock(Protocol):
@@ -48,10 +53,22 @@ class DisciplinedClock:
     def __init__(self, machine: Clock) -> None:
         self._machine = machine
         self._offset_us = machine.now_us() - machine.monotonic_us()
+        # When the store last answered.
+        self._anchored_us: int | None = None
 
-    def anchor(self, store_now_us: int) -> None:
-        """Take over the store's time; to be called when its answer arrives."""
-        self._offset_us = store_now_us - self._machine.monotonic_us()
+    def anchor(self, store_now_us: int, asked_us: int | None = None) -> None:
+        """Take over the store's time; to be called when its answer arrives.
+
+        With the monotonic time at which it was asked, the answer also tells how far ahead the store can be at most.
+        What an earlier answer told is kept if it is better and not refuted by that.
+        """
+        arrived_us = self._machine.monotonic_us()
+        offset_us = store_now_us - arrived_us
+        if asked_us is not None and self._anchored_us is not None:
+            kept_us = self._offset_us - (arrived_us - self._anchored_us) * _DRIFT_PPM // SECOND_US
+            if offset_us < kept_us <= store_now_us - asked_us:
+                offset_us = kept_us
+        self._offset_us, self._anchored_us = offset_us, arrived_us
 
     def now_us(self) -> int:
         return self._machine.monotonic_us() + self._offset_us

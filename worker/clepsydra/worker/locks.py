@@ -64,15 +64,21 @@ class Heart:
             await asyncio.sleep(self._interval_s)
             try:
                 await self._beat()
+                await self.read_clock()
             except (Unavailable, OutcomeUnknown) as error:
                 self._tally.store_failures += 1
                 self._log.warning("the shard locks could not be kept", error=str(error), shards=sorted(self._held))
 
+    async def read_clock(self) -> None:
+        """Ask the store for its time, and for nothing else: what is written besides delays the answer by a commit."""
+        asked_us = self._clock.monotonic_us()
+        self._clock.anchor(await self._store.now(), asked_us)
+
     async def _beat(self) -> None:
         locks = [held.lock for held in self._held.values()]
-        now_us = self._clock.now_us()
+        now_us, asked_us = self._clock.now_us(), self._clock.monotonic_us()
         heartbeat = await self._store.heartbeat(locks, now_us, now_us - self._life_us)
-        self._clock.anchor(heartbeat.now_us)
+        self._clock.anchor(heartbeat.now_us, asked_us)
         self.waiting = heartbeat.waiting
         for lock in locks:
             held = self._held.get(lock.shard_id)
@@ -86,12 +92,12 @@ class Heart:
 
     async def acquire(self, sync_guid: str) -> HeldLock | None:
         """Of all shards that are free or whose heartbeat is too old, take the one that waited longest."""
-        now_us = self._clock.now_us()
+        now_us, asked_us = self._clock.now_us(), self._clock.monotonic_us()
         acquired = await self._store.acquire(sync_guid, self._name, now_us, now_us - self._life_us)
         if acquired is None:
             self.waiting = 0
             return None
-        self._clock.anchor(acquired.now_us)
+        self._clock.anchor(acquired.now_us, asked_us)
         held = HeldLock(acquired.lock, now_us + self._life_us)
         self._held[held.shard_id] = held
         return held

@@ -5,7 +5,6 @@
     3. read what is due now or within a short horizon
     4. at each row's time: begin, then execute
     5. linger while no other shard waits for a worker
-    6. when idle, collect rows with old guids
 
 Nothing here is needed for safety: the store's guard makes sure that no row is begun twice, whoever holds the lock.
 """
@@ -20,7 +19,6 @@ from clepsydra.core.ids import Ids
 from clepsydra.core.moments import MILLISECOND_US
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import AdvanceOutcome, Due, Page, Queue, Row, Store
-from clepsydra.worker.collector import Collector
 from clepsydra.worker.locks import Heart
 from clepsydra.worker.overtaking import Overtaking
 from clepsydra.worker.pool import Pool
@@ -49,7 +47,6 @@ class SyncLoop:
         pool: Pool,
         turns: Turns,
         overtaking: Overtaking,
-        collector: Collector,
         clock: Clock,
         ids: Ids,
         settings: WorkerSettings,
@@ -61,7 +58,6 @@ class SyncLoop:
         self._pool = pool
         self._turns = turns
         self._overtaking = overtaking
-        self._collector = collector
         self._clock = clock
         self._ids = ids
         self._settings = settings
@@ -96,8 +92,6 @@ class SyncLoop:
                 if self._wants_a_look(shard):
                     await self._look(shard)
                 await self._begin(shard, self._take_turns(shard, shard.take_due(self._clock.now_us(), self._room())))
-                if self._is_idle(shard):
-                    await self._collector.collect(shard)
                 await self._rest_on(shard)
         finally:
             self.shard = None
@@ -111,6 +105,8 @@ class SyncLoop:
     def wrote(self, at_us: int) -> None:
         """An outcome put a row of the held shard to this time."""
         if self.shard is not None and self.shard.wrote(at_us):
+            # It is read ahead of its time, as all others are, and those that follow it along with it.
+            self.shard.look_by(self._clock.now_us() + self._settings.poll_min_ms * MILLISECOND_US)
             self._rest.cut_short()
 
     async def _acquire(self) -> Shard | None:
@@ -161,7 +157,8 @@ class SyncLoop:
             shard.look_soon()
             return
         shard.found(
-            anything=bool(page.incoming or page.due),
+            # What lies ahead is in memory now. Only where something comes in is more to be expected.
+            anything=bool(page.incoming),
             now_us=now_us,
             first_us=settings.poll_min_ms * MILLISECOND_US,
             # By then rows may come due that this look could not see.
@@ -248,10 +245,6 @@ class SyncLoop:
             self._tally.unreadable += 1
             row = taken.advance.row
             self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
-
-    def _is_idle(self, shard: Shard) -> bool:
-        now_us = self._clock.now_us()
-        return now_us < shard.wakes_at_us() and self._collector.is_wanted(shard.shard_id, now_us)
 
     async def _rest_on(self, shard: Shard) -> None:
         """Wait for the next row's time, the next look, or a hint that something has come in."""

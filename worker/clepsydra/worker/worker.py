@@ -16,6 +16,7 @@ from clepsydra.worker.locks import Heart
 from clepsydra.worker.overtaking import Overtaking
 from clepsydra.worker.pool import Pool
 from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.shard import Shard
 from clepsydra.worker.sync import SyncLoop
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
@@ -55,20 +56,19 @@ class Worker:
         self._leases = Leases(self._pool, writing(), clock, settings, self._log)
         turns = Turns(settings, name)
         overtaking = Overtaking(store, clock, settings, tally)
-        collector = Collector(store, clock, settings, tally)
         self._loops = [
-            SyncLoop(
-                store, self._heart, self._pool, turns, overtaking, collector, clock, ids, settings, tally, self._log
-            )
+            SyncLoop(store, self._heart, self._pool, turns, overtaking, clock, ids, settings, tally, self._log)
             for _ in range(min(settings.loops, store.shards))
         ]
+        self._collector = Collector(store, self._held, clock, settings, tally, self._log)
         self._finisher.when_moved = self._moved
 
     async def run(self) -> None:
         self._clock.anchor(await self._store.now())
         await self._targets.start()
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))
-        background = [asyncio.ensure_future(part.run()) for part in (self._heart, self._finisher, self._leases)]
+        beside = (self._heart, self._finisher, self._leases, self._collector)
+        background = [asyncio.ensure_future(part.run()) for part in beside]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())
         try:
@@ -106,6 +106,9 @@ class Worker:
                 await self._pool.drained()
         except TimeoutError:
             self._log.error("attempts are left behind: their handlers go on", attempts=self._pool.in_flight)
+
+    def _held(self) -> list[Shard]:
+        return [loop.shard for loop in self._loops if loop.shard is not None]
 
     def _moved(self, shard_id: int, at_us: int) -> None:
         for loop in self._loops:

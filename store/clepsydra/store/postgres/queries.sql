@@ -15,6 +15,10 @@
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
+-- The arrays in the statements below of which the driver knows nothing until it has asked.
+-- name: meet_arrays
+SELECT $1::bytea[], $2::integer[];
+
 -- done: by an earlier try; late: older than a call may be retried; lost: somebody else changes the action at this
 -- moment, so it must be judged anew. What went well is not returned.
 -- A creation that is not late is not looked up before: whether the id is free shows when it is inserted.
@@ -351,10 +355,15 @@ removed AS (
     DELETE FROM clepsydra.scheduled_actions AS s USING touched AS t
     WHERE t.judgement = 'remove' AND s.ctid = t.version
 ),
+-- Grouped though each is there once: so the planner expects few of them. For a ninth of the table, which is what it takes
+-- the range of a key for, it would set aside megabytes at every call, or, where those are too many, not hash them at all.
+places AS MATERIALIZED (
+    SELECT n FROM touched GROUP BY n
+),
 failed AS (
-    SELECT *, n IN (SELECT n FROM touched) AS is_touched
+    SELECT *, n IN (SELECT n FROM places) AS is_touched
     FROM judged
-    WHERE judgement IN ('lost', 'stale') OR n NOT IN (SELECT n FROM touched)
+    WHERE judgement IN ('lost', 'stale') OR n NOT IN (SELECT n FROM places)
 )
 SELECT
     f.n - 1,

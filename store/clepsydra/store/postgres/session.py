@@ -1,7 +1,7 @@
 """How a session is opened: its settings, its limits, and the statements of its installation."""
 
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
@@ -69,6 +69,9 @@ async def make_pool(address: Address) -> asyncpg.Pool:
         min_size=0,
         max_size=address.pool_size,
         max_inactive_connection_lifetime=300,
+        # The statements are always the same few: none is forgotten and prepared anew in the midst of work.
+        max_cached_statement_lifetime=0,
+        init=partial(_meet_arrays, statements(address.schema)["meet_arrays"]),
         # Each statement is a transaction of its own, so there is nothing to reset, and a round trip is saved.
         reset=_leave_as_it_is,
         **_arguments(address),
@@ -82,6 +85,11 @@ def _arguments(address: Address) -> dict[str, Any]:
         "command_timeout": ANSWER_TIMEOUT_S,
         "server_settings": {**SETTINGS, **address.settings},
     }
+
+
+async def _meet_arrays(statement: str, connection: asyncpg.Connection) -> None:
+    """Have the driver ask for their types now, which takes it 10 ms or more, and not when an attempt is to begin."""
+    await connection.fetch(statement, [], [])
 
 
 async def _leave_as_it_is(_connection: object) -> None:

@@ -1,8 +1,9 @@
 """Moves what was committed from the write-ahead log into the file, beside the writer and not in its way.
 
 SQLite would do it within whichever commit fills the log, and that commit would wait for it. Here a thread of its own
-does it whenever enough has gathered. It never blocks writers unless the log has grown far beyond that, because they
-were always faster: then it makes them wait once, so that the log starts over.
+does it whenever enough has gathered since the last time. The log starts over at the next commit, unless another came in
+the midst; then it grows on, and is moved when as much has gathered again. It never blocks writers unless the log has
+grown far beyond that, because they were always faster: then it makes them wait once, so that the log starts over.
 """
 
 import threading
@@ -13,10 +14,35 @@ _PAGES = 1_000
 _PAGES_TOO_MANY = 32 * _PAGES
 
 
+class Gathering:
+    """How much the log holds that is still to be moved. A log that did not start over is not moved at every commit."""
+
+    def __init__(self) -> None:
+        self._pages = 0
+        self._moved = 0
+
+    def committed(self, pages: int) -> None:
+        """The log has so many pages now."""
+        if pages < self._pages:
+            # It has started over.
+            self._moved = 0
+        self._pages = pages
+
+    def moved(self, pages: int) -> None:
+        """So many of its pages are in the file now."""
+        self._moved = pages
+
+    def is_enough(self) -> bool:
+        return self._pages - self._moved >= _PAGES
+
+    def is_too_much(self) -> bool:
+        return self._pages >= _PAGES_TOO_MANY
+
+
 class Checkpoints:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._pages = 0
+        self._gathering = Gathering()
         self._wanted = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="clepsydra-checkpoints", daemon=True)
@@ -27,8 +53,8 @@ class Checkpoints:
         writer.set_wal_hook(self._committed)
 
     def _committed(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
-        self._pages = pages
-        if pages >= _PAGES:
+        self._gathering.committed(pages)
+        if self._gathering.is_enough():
             self._wanted.set()
         return apsw.SQLITE_OK
 
@@ -39,14 +65,20 @@ class Checkpoints:
             if self._closed:
                 self._connection.close()
                 return
-            too_many = self._pages >= _PAGES_TOO_MANY
-            mode = apsw.SQLITE_CHECKPOINT_RESTART if too_many else apsw.SQLITE_CHECKPOINT_PASSIVE
-            try:
-                self._connection.wal_checkpoint(mode=mode)
-            except apsw.Error:
-                # Another process is at it, or the disk is in trouble; the log keeps what was committed, and
-                # the next commit asks again.
-                continue
+            # A commit in the midst of the last checkpoint asked for another one.
+            if self._gathering.is_enough():
+                self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        too_much = self._gathering.is_too_much()
+        mode = apsw.SQLITE_CHECKPOINT_RESTART if too_much else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            _, moved = self._connection.wal_checkpoint(mode=mode)
+        except apsw.Error:
+            # Another process is at it, or the disk is in trouble; the log keeps what was committed, and the next
+            # commit asks again.
+            return
+        self._gathering.moved(moved)
 
     def close(self) -> None:
         if not self._closed:
