@@ -17,6 +17,7 @@ from clepsydra.core.moments import END_OF_TIME_US
 from clepsydra.core.transitions import Moment, step
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
+from clepsydra.store.tuples import advance_of
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.result import Result
@@ -24,6 +25,7 @@ from clepsydra.worker.tally import Tally
 from clepsydra.worker.writing import Writing
 
 _OUTCOMES = action_pb2.Attempt
+_DONE = AdvanceOutcome.DONE
 
 
 # An attempt that has ended, how, and when.
@@ -73,12 +75,10 @@ class Finisher:
 
     def meaning(self, attempt: Attempt, result: Result, ended_us: int) -> Advance:
         """What the outcome means for the action."""
-        event = _event(result, attempt.record(result, ended_us))
-        after = step(attempt.spec, attempt.status, event, Moment(ended_us, attempt.row.at_us, self._ids.fraction()))
-        if after.at_us is None:
-            return Advance(attempt.row, None, attempt.seen_scheduled_at_us)
-        status = after.status.SerializeToString()
-        return Advance(attempt.row, after.at_us, attempt.seen_scheduled_at_us, status, after.at_us)
+        event, row = _event(result, attempt.record(result, ended_us)), attempt.row
+        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, self._ids.fraction()))
+        written = None if at_us is None else status.SerializeToString()
+        return advance_of((row, at_us, attempt.seen_scheduled_at_us, written, at_us))
 
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.
@@ -92,7 +92,7 @@ class Finisher:
             return
         earliest: dict[int, int] = {}
         for (attempt, result, _), advance, outcome in zip(batch, advances, outcomes, strict=True):
-            if outcome is not AdvanceOutcome.DONE:
+            if outcome is not _DONE:
                 self._superseded(attempt, outcome)
                 continue
             self._count(attempt, result)

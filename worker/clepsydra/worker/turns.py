@@ -1,8 +1,6 @@
 """What to do with each row whose time has come: one advance, and the attempt that it begins, if any."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -19,6 +17,7 @@ from clepsydra.core.transitions import (
     turn_of,
 )
 from clepsydra.store.port import Action, Advance, Due, Queue, Row
+from clepsydra.store.tuples import advance_of, row_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 from clepsydra.worker.attempt import Attempt
@@ -34,12 +33,8 @@ class Taken(NamedTuple):
     attempt: Attempt | None = None
 
 
-# What is done for every action that is executed shall be cheap: a member of an enum is found in two steps, and a named
-# tuple is made from a plain one in half the time that its constructor takes.
+# A member of an enum is looked up at some cost, and this is done for every action that is executed.
 _BEGIN, _PURGE, _PROCESSING = Turn.BEGIN, Turn.PURGE, Queue.PROCESSING
-_taken_of: Callable[[tuple[Any, ...]], Taken] = partial(tuple.__new__, Taken)
-_advance_of: Callable[[tuple[Any, ...]], Advance] = partial(tuple.__new__, Advance)
-_row_of: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
 
 
 class Turns:
@@ -79,7 +74,7 @@ class Turns:
         to_us = step(spec, status, self._began, Moment(now_us, row.scheduled_at_us)).at_us
         assert to_us is not None
         attempt = self._attempt(row, action, spec, status, action.scheduled_at_us, to_us, now_us)
-        return _taken_of((_advance_of((row, to_us, None, None, None)), _BEGIN, attempt))
+        return Taken(advance_of((row, to_us, None, None, None)), _BEGIN, attempt)
 
     def _interrupt(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
         """The attempt that was in flight never ended: count it, and begin the next one in the same advance."""
@@ -117,7 +112,7 @@ class Turns:
             deadline_us=max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
             worker=self._worker,
         )
-        moved = _row_of((_PROCESSING, row.shard_id, to_us, action_id, guid, to_us, None))
+        moved = row_of((_PROCESSING, row.shard_id, to_us, action_id, guid, to_us, None))
         return Attempt(moved, spec, status, planned_us, to_us - self._grace_us, context)
 
     def _set_aside(self, row: Row, action: Action, now_us: int) -> Taken:
