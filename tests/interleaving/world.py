@@ -141,8 +141,8 @@ class World:
         return attempt
 
     def _finish(self, due: Due, worker: int, row_at_us: int, result: str) -> Advance:
-        self.moment.at_us = due.row.scheduled_at_us + _ENDED_US
-        return self._finisher._meaning(self._attempt(due, worker, row_at_us), RESULTS[result])
+        ended_us = due.row.scheduled_at_us + _ENDED_US
+        return self._finisher.meaning(self._attempt(due, worker, row_at_us), RESULTS[result], ended_us)
 
     def _extend(self, due: Due, worker: int, row_at_us: int) -> Advance:
         attempt = self._attempt(due, worker, row_at_us)

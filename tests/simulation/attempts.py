@@ -2,7 +2,7 @@
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.moments import duration_us, us_of
-from clepsydra.core.transitions import KEPT, LIVE, attempt_id, idempotency_key
+from clepsydra.core.transitions import KEPT, LIVE, attempt_id, attempt_number, idempotency_key
 from clepsydra.store.port import Advance, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
@@ -116,7 +116,8 @@ class AttemptRules:
             life.in_flight = None
 
     def _begun(self, process: str, life: Life, row: Row, status: Status) -> None:
-        now_us, number = self._clock.now_us(), attempt_id(life.guid, status)
+        now_us, occurrence_us = self._clock.now_us(), us_of(status.occurrence_time)
+        number = attempt_id(life.guid, occurrence_us, attempt_number(status))
         if status.state not in LIVE:
             self._violated("only what waits is begun", f"{number} is {action_pb2.State.Name(status.state)}")
         if life.number <= self.books.standing(life.action_id).stopped_at:
@@ -130,7 +131,7 @@ class AttemptRules:
             late_us = now_us - max(row.scheduled_at_us, self.punctual_from_us)
             if late_us > self.late_us:
                 self._violated("lateness is bounded once all is well", f"{number} began {late_us / 1e6:.3f} s late")
-        attempt = BegunAttempt(number, idempotency_key(life.guid, status), process, row.scheduled_at_us, now_us)
+        attempt = BegunAttempt(number, idempotency_key(life.guid, occurrence_us), process, row.scheduled_at_us, now_us)
         self.books.attempts[number] = life.in_flight = attempt
 
     def _accepted(self, process: str, life: Life, row: Row, number: str, end: End) -> None:

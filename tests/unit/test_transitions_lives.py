@@ -6,7 +6,7 @@ import pytest
 
 from clepsydra.core.events import Turn
 from clepsydra.core.moments import DAY_US, HOUR_US, MINUTE_US, SECOND_US
-from clepsydra.core.transitions import attempt_id, idempotency_key
+from clepsydra.core.transitions import attempt_id, attempt_number, idempotency_key
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Schedule, Spec
 from tests.unit.lives import Life
@@ -26,10 +26,10 @@ class Record:
         self.keys: dict[str, int] = {}
 
     def begins(self, life: Life) -> None:
-        attempt = attempt_id("guid", life.status)
+        attempt = attempt_id("guid", life.occurrence_us, attempt_number(life.status))
         assert attempt not in self.attempt_ids
         self.attempt_ids.add(attempt)
-        key = idempotency_key("guid", life.status)
+        key = idempotency_key("guid", life.occurrence_us)
         assert self.keys.setdefault(key, life.occurrence_us) == life.occurrence_us
 
     def goes_on(self, life: Life) -> None:

@@ -88,13 +88,13 @@ def attempt_number(status: Status) -> int:
     return occurrence.failed_attempts + occurrence.interrupted_attempts + 1
 
 
-def idempotency_key(guid: str, status: Status) -> str:
+def idempotency_key(guid: str, occurrence_us: int) -> str:
     """The same for every attempt at one occurrence of one life, and for nothing else."""
-    return f"{guid}-{us_of(status.occurrence_time)}"
+    return f"{guid}-{occurrence_us}"
 
 
-def attempt_id(guid: str, status: Status) -> str:
-    return f"{idempotency_key(guid, status)}-{attempt_number(status)}"
+def attempt_id(guid: str, occurrence_us: int, number: int) -> str:
+    return f"{guid}-{occurrence_us}-{number}"
 
 
 def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> Step:

@@ -65,13 +65,11 @@ class Attempt:
 
     def record(self, result: Result, ended_us: int) -> action_pb2.Attempt:
         """What the status will say of it."""
-        context = self.context
-        record = action_pb2.Attempt(
-            number=context.attempt_number,
-            id=context.attempt_id,
-            worker=context.worker,
-            outcome=result.outcome,
-        )
+        context, record = self.context, action_pb2.Attempt()
+        record.number = context.attempt_number
+        record.id = context.attempt_id
+        record.worker = context.worker
+        record.outcome = result.outcome
         set_us(record.start_time, self.started_us)
         set_us(record.end_time, ended_us)
         if result.error:

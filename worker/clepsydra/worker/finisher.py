@@ -1,6 +1,7 @@
 """Gathers attempts that have ended, and writes their outcomes in batches.
 
-What an outcome means is decided when the attempt ends; while one batch is being written, the next one gathers.
+While one batch is being written, the next one gathers. What outcomes mean is decided for a whole batch at once: a
+thousand decisions in a row take a third less time than as many between other work.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from clepsydra.core.moments import END_OF_TIME_US
 from clepsydra.core.transitions import Moment, step
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
+from clepsydra.store.tuples import advance_of
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.result import Result
@@ -23,10 +25,11 @@ from clepsydra.worker.tally import Tally
 from clepsydra.worker.writing import Writing
 
 _OUTCOMES = action_pb2.Attempt
+_DONE = AdvanceOutcome.DONE
 
 
-# An attempt that has ended, how, and what that means for its action.
-Ending = tuple[Attempt, Result, Advance]
+# An attempt that has ended, how, and when.
+Ending = tuple[Attempt, Result, int]
 
 
 class Finisher:
@@ -63,34 +66,33 @@ class Finisher:
         if not self._endings:
             self._is_idle.clear()
             self._wake.set()
-        self._endings.append((attempt, result, self._meaning(attempt, result)))
+        self._endings.append((attempt, result, self._clock.now_us()))
 
     async def drained(self) -> None:
         """Wait until every outcome so far is written."""
         while not self._is_idle.is_set():  # what ended while we were being woken is waited for, too
             await self._is_idle.wait()
 
-    def _meaning(self, attempt: Attempt, result: Result) -> Advance:
-        now_us = self._clock.now_us()
-        event = _event(result, attempt.record(result, now_us))
-        after = step(attempt.spec, attempt.status, event, Moment(now_us, attempt.row.at_us, self._ids.fraction()))
-        if after.at_us is None:
-            return Advance(attempt.row, None, attempt.seen_scheduled_at_us)
-        status = after.status.SerializeToString()
-        return Advance(attempt.row, after.at_us, attempt.seen_scheduled_at_us, status, after.at_us)
+    def meaning(self, attempt: Attempt, result: Result, ended_us: int) -> Advance:
+        """What the outcome means for the action."""
+        event, row = _event(result, attempt.record(result, ended_us)), attempt.row
+        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, self._ids.fraction()))
+        written = None if at_us is None else status.SerializeToString()
+        return advance_of((row, at_us, attempt.seen_scheduled_at_us, written, at_us))
 
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.
         until_us = max(attempt.row.at_us for attempt, _, _ in batch)
+        advances = [self.meaning(*ending) for ending in batch]
         try:
-            outcomes = await self._writing.advance([advance for _, _, advance in batch], until_us)
+            outcomes = await self._writing.advance(advances, until_us)
         except (Unavailable, OutcomeUnknown) as error:
             self._log.error("outcomes could not be written", attempts=len(batch), error=str(error))
             self._tally.interrupted += len(batch)
             return
         earliest: dict[int, int] = {}
-        for (attempt, result, advance), outcome in zip(batch, outcomes, strict=True):
-            if outcome is not AdvanceOutcome.DONE:
+        for (attempt, result, _), advance, outcome in zip(batch, advances, outcomes, strict=True):
+            if outcome is not _DONE:
                 self._superseded(attempt, outcome)
                 continue
             self._count(attempt, result)

@@ -84,7 +84,9 @@ class Pool:
                 self._ended(attempt, NOT_STARTED)
                 continue
             self._running[attempt] = None
-            ends_us = min(ends_us, attempt.context.deadline_us, attempt.lease_ends_us)
+            # A lease ends no later than its attempt must.
+            if attempt.lease_ends_us < ends_us:
+                ends_us = attempt.lease_ends_us
             handler = self._targets.batch_handler(attempt.spec)
             if handler is None:
                 apart.append(attempt)

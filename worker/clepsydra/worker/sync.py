@@ -38,6 +38,9 @@ _ROOM_WITHIN_US = 300 * MILLISECOND_US
 _SHARES = 4
 _LEAST_SHARE = 100
 
+# A member of an enum is looked up at some cost, and these are asked for with every action that is executed.
+_DONE, _BEGIN = AdvanceOutcome.DONE, Turn.BEGIN
+
 
 class SyncLoop:
     def __init__(
@@ -223,14 +226,15 @@ class SyncLoop:
         try:
             advances = [turn.advance for turn in turns]
             outcomes = await shard.writing.advance(advances, shard.lock.valid_until_us)
-            done = [turn for turn, outcome in zip(turns, outcomes, strict=True) if outcome is AdvanceOutcome.DONE]
+            done = [turn for turn, outcome in zip(turns, outcomes, strict=True) if outcome is _DONE]
         finally:
             attempts = [turn.attempt for turn in done if turn.attempt is not None]
             self._pool.give_back(places - len(attempts))
         self._pool.start(attempts)
         for turn in done:
-            if turn.turn is not Turn.BEGIN:
-                self._count(turn)
+            if turn.turn is _BEGIN:
+                continue
+            self._count(turn)
             if turn.attempt is None and turn.advance.to_us is not None:
                 shard.wrote(turn.advance.to_us)
 

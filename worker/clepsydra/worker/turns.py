@@ -17,6 +17,7 @@ from clepsydra.core.transitions import (
     turn_of,
 )
 from clepsydra.store.port import Action, Advance, Due, Queue, Row
+from clepsydra.store.tuples import advance_of, row_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 from clepsydra.worker.attempt import Attempt
@@ -30,6 +31,10 @@ class Taken(NamedTuple):
     advance: Advance
     turn: Turn | None
     attempt: Attempt | None = None
+
+
+# A member of an enum is looked up at some cost, and this is done for every action that is executed.
+_BEGIN, _PURGE, _PROCESSING = Turn.BEGIN, Turn.PURGE, Queue.PROCESSING
 
 
 class Turns:
@@ -49,10 +54,10 @@ class Turns:
         except DecodeError:
             return self._set_aside(row, action, now_us)
         turn = turn_of(spec, status, row.scheduled_at_us, now_us)
-        if turn is not Turn.PURGE and not spec.WhichOneof("target"):
+        if turn is not _PURGE and not spec.WhichOneof("target"):
             # Written by a newer version, with a target that this one does not know.
             return self._set_aside(row, action, now_us)
-        if turn is Turn.BEGIN:
+        if turn is _BEGIN:
             return self._begin(row, action, spec, status, now_us)
         if turn is Turn.INTERRUPT:
             return self._interrupt(row, action, spec, status, now_us)
@@ -69,14 +74,15 @@ class Turns:
         to_us = step(spec, status, self._began, Moment(now_us, row.scheduled_at_us)).at_us
         assert to_us is not None
         attempt = self._attempt(row, action, spec, status, action.scheduled_at_us, to_us, now_us)
-        return Taken(Advance(row, to_us), Turn.BEGIN, attempt)
+        return Taken(advance_of((row, to_us, None, None, None)), _BEGIN, attempt)
 
     def _interrupt(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
         """The attempt that was in flight never ended: count it, and begin the next one in the same advance."""
         moment = Moment(now_us, row.scheduled_at_us)
+        number = attempt_number(status)
         record = action_pb2.Attempt(
-            number=attempt_number(status),
-            id=attempt_id(row.guid, status),
+            number=number,
+            id=attempt_id(row.guid, us_of(status.occurrence_time), number),
             outcome=action_pb2.Attempt.INTERRUPTION,
             error="its outcome was never written",
         )
@@ -94,18 +100,19 @@ class Turns:
     def _attempt(
         self, row: Row, action: Action, spec: Spec, status: Status, planned_us: int, to_us: int, now_us: int
     ) -> Attempt:
-        key, number = idempotency_key(action.guid, status), attempt_number(status)
+        action_id, guid = action.action_id, action.guid
+        occurrence_us, number = us_of(status.occurrence_time), attempt_number(status)
         context = Context(
-            action_id=action.action_id,
-            attempt_id=f"{key}-{number}",
+            action_id=action_id,
+            attempt_id=attempt_id(guid, occurrence_us, number),
             attempt_number=number,
-            idempotency_key=key,
-            occurrence_us=us_of(status.occurrence_time),
+            idempotency_key=idempotency_key(guid, occurrence_us),
+            occurrence_us=occurrence_us,
             scheduled_us=planned_us,
             deadline_us=max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
             worker=self._worker,
         )
-        moved = Row(Queue.PROCESSING, row.shard_id, to_us, action.action_id, action.guid, to_us)
+        moved = row_of((_PROCESSING, row.shard_id, to_us, action_id, guid, to_us, None))
         return Attempt(moved, spec, status, planned_us, to_us - self._grace_us, context)
 
     def _set_aside(self, row: Row, action: Action, now_us: int) -> Taken:

@@ -42,8 +42,9 @@ def of_rows(rows: Sequence[Row]) -> Columns:
     if not rows:
         return ["{}"] * 5
     queues, shards, at, action_ids, guids, _due, _rescheduled = zip(*rows, strict=True)
-    created_at = [at_us if queue is Queue.INCOMING else None for queue, at_us in zip(queues, at, strict=True)]
-    scheduled_at = [at_us if queue is Queue.PROCESSING else None for queue, at_us in zip(queues, at, strict=True)]
+    incoming = Queue.INCOMING
+    created_at = [at_us if queue is incoming else None for queue, at_us in zip(queues, at, strict=True)]
+    scheduled_at = [None if queue is incoming else at_us for queue, at_us in zip(queues, at, strict=True)]
     return [numbers(shards), numbers(created_at), numbers(scheduled_at), texts(action_ids), texts(guids)]
 
 

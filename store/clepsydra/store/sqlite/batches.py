@@ -19,8 +19,9 @@ _STEP = 64
 
 
 @cache
-def _into_temporary(table: str, columns: int) -> str:
-    return f"INSERT INTO temp.{table} VALUES ({', '.join('?' * columns)})"  # noqa: S608 - the names are our own
+def _into_temporary(table: str, shared: int, columns: int) -> str:
+    values = [*(f"?{n + 1}" for n in range(shared)), *("?" * columns)]
+    return f"INSERT INTO temp.{table} VALUES ({', '.join(values)})"  # noqa: S608 - the names are our own
 
 
 @cache
@@ -47,12 +48,16 @@ def chunks(batch: Sequence[Any]) -> Iterator[Sequence[Any]]:
         start += size
 
 
-def insert(connection: apsw.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Insert a chunk of rows by a statement that is written for one."""
-    connection.execute(for_rows(statement, len(rows)), tuple(chain.from_iterable(rows)))
+def insert(
+    connection: apsw.Connection, statement: str, rows: Sequence[Sequence[Any]], shared: tuple[Any, ...] = ()
+) -> None:
+    """Insert a chunk of rows by a statement that is written for one; values that all rows share are bound once."""
+    connection.execute(for_rows(statement, len(rows)), (*shared, *chain.from_iterable(rows)))
 
 
-def load(connection: apsw.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows into a temporary table; their values are in the order of its columns."""
+def load(
+    connection: apsw.Connection, table: str, rows: Sequence[tuple[Any, ...]], shared: tuple[Any, ...] = ()
+) -> None:
+    """Insert rows into a temporary table or view, in the order of its columns; what they share comes first."""
     for chunk in chunks(rows):
-        insert(connection, _into_temporary(table, len(chunk[0])), chunk)
+        insert(connection, _into_temporary(table, len(shared), len(chunk[0])), chunk, shared)

@@ -32,6 +32,12 @@ _PUT_RESULTS = {
 
 _HINDERED = {"d": AdvanceOutcome.DONE, "s": AdvanceOutcome.STALE, "g": AdvanceOutcome.GONE}
 
+# Where advances from a queue are inserted, and what judges those that were not carried out.
+_ADVANCING = (
+    (Queue.INCOMING, "advances_from_incoming", "judge_hindered_in_incoming"),
+    (Queue.PROCESSING, "advances_in_processing", "judge_hindered_in_processing"),
+)
+
 _NOT_SEEN = (None, None, None)
 
 
@@ -117,70 +123,22 @@ def _load_keys(connection: apsw.Connection, rows: Sequence[Row]) -> None:
 
 
 def advance(connection: apsw.Connection, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
-    marked = {"sync_guid": mark.sync_guid, "at": mark.at_us}
     outcomes = [AdvanceOutcome.DONE] * len(advances)
-    for queue, advance_from in ((Queue.INCOMING, _advance_from_incoming), (Queue.PROCESSING, _advance_in_processing)):
-        numbered = [(n, advance) for n, advance in enumerate(advances) if advance.row.queue is queue]
-        if numbered:
-            for n, judgement in advance_from(connection, numbered, marked):
-                outcomes[n] = _HINDERED[judgement]
+    for queue, view, judge in _ADVANCING:
+        rows = [
+            (n, row[1], row[2], row[3], row[4], to_us, seen_us, status, planned_us)
+            for n, (row, to_us, seen_us, status, planned_us) in enumerate(advances)
+            if row[0] is queue
+        ]
+        if rows:
+            load(connection, view, rows, mark)
+            hindered = fetch(connection, judge, mark)
+            if hindered:
+                run(connection, "clear_hindered")
+                _drop(connection, queue, [advances[n].row for n, judgement in hindered if judgement == "s"])
+                for n, judgement in hindered:
+                    outcomes[n] = _HINDERED[judgement]
     return outcomes
-
-
-# Advances with their places in their batch, and places with judgements.
-_Numbered = Sequence[tuple[int, Advance]]
-_Judged = Sequence[tuple[int, str]]
-
-
-def _advance_from_incoming(connection: apsw.Connection, numbered: _Numbered, marked: dict[str, object]) -> _Judged:
-    """Carry out what can be, and tell what became of the others; so does the next one."""
-    _load_advances(connection, numbered)
-    hindered = fetch(connection, "hindered_in_incoming", marked)
-    if hindered:
-        numbered = _without_hindered(connection, Queue.INCOMING, numbered, dict(hindered))
-    run(connection, "move_from_incoming", marked)
-    run(connection, "delete_advanced_from_incoming")
-    _change_actions(connection, numbered)
-    return hindered
-
-
-def _advance_in_processing(connection: apsw.Connection, numbered: _Numbered, marked: dict[str, object]) -> _Judged:
-    _load_advances(connection, numbered)
-    hindered = fetch(connection, "hindered_in_processing", marked)
-    if hindered:
-        numbered = _without_hindered(connection, Queue.PROCESSING, numbered, dict(hindered))
-    run(connection, "move_within_processing", marked)
-    if any(advance.to_us is None for _, advance in numbered):
-        run(connection, "remove_from_processing")
-    _change_actions(connection, numbered)
-    return hindered
-
-
-def _without_hindered(
-    connection: apsw.Connection, queue: Queue, numbered: _Numbered, hindered: dict[int, str]
-) -> _Numbered:
-    """Drop stale rows, and load anew those that nothing hinders."""
-    _drop(connection, queue, [advance.row for n, advance in numbered if hindered.get(n) == "s"])
-    free = [(n, advance) for n, advance in numbered if n not in hindered]
-    _load_advances(connection, free)
-    return free
-
-
-def _change_actions(connection: apsw.Connection, numbered: _Numbered) -> None:
-    if any(advance.status is not None for _, advance in numbered):
-        run(connection, "write_statuses")
-    if any(advance.to_us is None for _, advance in numbered):
-        run(connection, "remove_actions")
-
-
-def _load_advances(connection: apsw.Connection, numbered: _Numbered) -> None:
-    run(connection, "clear_advances")
-    rows = [
-        # The status last: what reads the other columns need not walk over it.
-        (n, row.shard_id, row.at_us, row.action_id, row.guid, to_us, seen_us, planned_us, status)
-        for n, (row, to_us, seen_us, status, planned_us) in numbered
-    ]
-    load(connection, "advances", rows)
 
 
 def acquire(connection: apsw.Connection, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> int | None:

@@ -1,8 +1,7 @@
 """The reads, as operations on a connection: each sees one snapshot."""
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
@@ -21,6 +20,10 @@ from clepsydra.store.port import (
 )
 from clepsydra.store.sqlite.batches import load
 from clepsydra.store.sqlite.connection import fetch, run, value
+from clepsydra.store.tuples import action_of, due_of, row_of
+
+# A member of an enum is looked up at some cost, and this is done for every row that is executed.
+_INCOMING, _PROCESSING = Queue.INCOMING, Queue.PROCESSING
 
 
 def get(connection: apsw.Connection, action_ids: Sequence[str]) -> list[Action | None]:
@@ -56,14 +59,14 @@ def due(
     return Page(
         [
             _due(
-                (Queue.INCOMING, shard_id, created_at, action_id, guid, scheduled_at, None),
+                (_INCOMING, shard_id, created_at, action_id, guid, scheduled_at, None),
                 (action_id, guid, meta, spec, status, status_scheduled_at),
             )
             for created_at, action_id, guid, scheduled_at, meta, spec, status, status_scheduled_at in incoming
         ],
         [
             _due(
-                (Queue.PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
+                (_PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
                 (action_id, guid, meta, spec, status, status_scheduled_at),
             )
             for scheduled_at, action_id, guid, rescheduled_at, meta, spec, status, status_scheduled_at in due
@@ -71,15 +74,8 @@ def due(
     )
 
 
-# Named tuples from plain ones, in a third of the time that their constructors take: this is done for every row that is
-# executed.
-_row_of_columns: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
-_action_of_columns: Callable[[tuple[Any, ...]], Action] = partial(tuple.__new__, Action)
-_due_of: Callable[[tuple[Row, Action | None]], Due] = partial(tuple.__new__, Due)
-
-
 def _due(row: tuple[Any, ...], action: tuple[Any, ...]) -> Due:
-    return _due_of((_row_of_columns(row), None if action[2] is None else _action_of_columns(action)))
+    return due_of((row_of(row), None if action[2] is None else action_of(action)))
 
 
 def soon(connection: apsw.Connection, shard_id: int, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:

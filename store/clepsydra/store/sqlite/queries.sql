@@ -1,7 +1,8 @@
--- Every statement takes its whole batch at once: rows are loaded into a temporary table, judged by one statement, and
--- then written by the next ones according to the judgement. A judgement is one letter per row. Those of puts are read
--- back as one string, but creations are judged by the table's key while they are written; of advances only those that
--- cannot be carried out are judged, because nearly all can.
+-- Every statement takes its whole batch at once. Puts are loaded into a temporary table, judged by one statement, and then
+-- written by the next ones according to the judgement, which is one letter per row and is read back as one string; but
+-- creations are judged by the table's key while they are written. Advances are inserted into views, whose triggers carry
+-- them out: so a batch is one statement, and runs to its end without Python's global lock. What hinders the few that
+-- could not be carried out is judged afterwards.
 
 -- name: temporary_tables
 CREATE TEMP TABLE puts (
@@ -19,16 +20,13 @@ CREATE TEMP TABLE puts (
     seen_meta BLOB,
     judgement TEXT
 );
-CREATE TEMP TABLE advances (
+CREATE TEMP TABLE hindered (
     n INTEGER PRIMARY KEY,
     shard_id INTEGER,
     at INTEGER,
     action_id TEXT,
     guid TEXT,
-    to_at INTEGER,
-    seen_scheduled_at INTEGER,
-    status_scheduled_at INTEGER,
-    status BLOB
+    to_at INTEGER
 );
 CREATE TEMP TABLE row_keys (
     shard_id INTEGER,
@@ -41,11 +39,92 @@ CREATE TEMP TABLE action_ids (
     action_id TEXT
 );
 
+-- The guard: each of the triggers first takes the row from where it was seen, if the action is as it was seen; where there
+-- was nothing to take, it notes that; and else it does the rest.
+-- name: advancing
+CREATE TEMP VIEW advances_from_incoming AS
+SELECT
+    NULL AS sync_guid, NULL AS marked_at, NULL AS n, NULL AS shard_id, NULL AS at, NULL AS action_id, NULL AS guid,
+    NULL AS to_at, NULL AS seen_scheduled_at, NULL AS status, NULL AS status_scheduled_at;
+CREATE TEMP VIEW advances_in_processing AS SELECT * FROM advances_from_incoming;
+
+CREATE TEMP TRIGGER move_from_incoming INSTEAD OF INSERT ON advances_from_incoming WHEN NEW.to_at IS NOT NULL
+BEGIN
+    DELETE FROM incoming_queue
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
+        AND EXISTS (
+            SELECT 1 FROM scheduled_actions
+            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
+        );
+    INSERT INTO hindered
+    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
+    INSERT OR REPLACE INTO processing_queue (
+        shard_id, scheduled_at, action_id, action_guid,
+        added_to_incoming_queue_at, last_reschedule_by_sync_with_guid, last_reschedule_at
+    )
+    SELECT NEW.shard_id, NEW.to_at, NEW.action_id, NEW.guid, NEW.at, NEW.sync_guid, NEW.marked_at
+    WHERE NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n);
+    UPDATE scheduled_actions SET status = NEW.status, status_scheduled_at = NEW.status_scheduled_at
+    WHERE NEW.status IS NOT NULL AND NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n)
+        AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
+END;
+
+CREATE TEMP TRIGGER remove_from_incoming INSTEAD OF INSERT ON advances_from_incoming WHEN NEW.to_at IS NULL
+BEGIN
+    DELETE FROM incoming_queue
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
+        AND EXISTS (
+            SELECT 1 FROM scheduled_actions
+            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
+        );
+    INSERT INTO hindered
+    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
+    DELETE FROM scheduled_actions
+    WHERE NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n) AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
+END;
+
+-- A damaged installation may have two live rows of an action: a move of one onto the other must not stop a worker.
+CREATE TEMP TRIGGER move_in_processing INSTEAD OF INSERT ON advances_in_processing WHEN NEW.to_at IS NOT NULL
+BEGIN
+    UPDATE OR REPLACE processing_queue
+    SET scheduled_at = NEW.to_at,
+        last_reschedule_by_sync_with_guid = NEW.sync_guid,
+        last_reschedule_at = NEW.marked_at
+    WHERE shard_id = NEW.shard_id AND scheduled_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
+        AND EXISTS (
+            SELECT 1 FROM scheduled_actions
+            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
+        );
+    INSERT INTO hindered
+    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
+    UPDATE scheduled_actions SET status = NEW.status, status_scheduled_at = NEW.status_scheduled_at
+    WHERE NEW.status IS NOT NULL AND NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n)
+        AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
+END;
+
+CREATE TEMP TRIGGER remove_from_processing INSTEAD OF INSERT ON advances_in_processing WHEN NEW.to_at IS NULL
+BEGIN
+    DELETE FROM processing_queue
+    WHERE shard_id = NEW.shard_id AND scheduled_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
+        AND EXISTS (
+            SELECT 1 FROM scheduled_actions
+            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
+        );
+    INSERT INTO hindered
+    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
+    DELETE FROM scheduled_actions
+    WHERE NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n) AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
+END;
+
 -- name: clear_puts
 DELETE FROM temp.puts;
 
--- name: clear_advances
-DELETE FROM temp.advances;
+-- name: clear_hindered
+DELETE FROM temp.hindered;
 
 -- name: clear_row_keys
 DELETE FROM temp.row_keys;
@@ -230,80 +309,36 @@ WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, ac
 DELETE FROM processing_queue
 WHERE (shard_id, scheduled_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.row_keys);
 
--- Rows of a batch that cannot be advanced. d: done by an earlier try, g: gone, s: stale.
--- name: hindered_in_incoming
+-- Why rows could not be advanced. d: done by an earlier try, g: gone, s: stale.
+-- name: judge_hindered_in_incoming
 SELECT a.n, CASE
     WHEN q.shard_id IS NULL THEN CASE WHEN t.shard_id IS NULL THEN 'g' ELSE 'd' END
     WHEN s.meta_action_guid IS NOT a.guid THEN 's'
     ELSE 'g'
 END
-FROM temp.advances AS a
+FROM temp.hindered AS a
 LEFT JOIN incoming_queue AS q
     ON q.shard_id = a.shard_id AND q.created_at = a.at AND q.action_id = a.action_id AND q.action_guid = a.guid
 LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
 LEFT JOIN processing_queue AS t
-    ON q.shard_id IS NULL
-    AND t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
-    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at
-WHERE q.shard_id IS NULL OR s.meta_action_guid IS NOT a.guid OR a.seen_scheduled_at <> s.status_scheduled_at;
+    ON t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
+    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at;
 
--- name: hindered_in_processing
+-- name: judge_hindered_in_processing
 SELECT a.n, CASE
     WHEN q.shard_id IS NULL THEN CASE WHEN t.shard_id IS NULL THEN 'g' ELSE 'd' END
     WHEN s.meta_action_guid IS NOT a.guid THEN 's'
     ELSE 'g'
 END
-FROM temp.advances AS a
+FROM temp.hindered AS a
 LEFT JOIN processing_queue AS q
     ON q.shard_id = a.shard_id AND q.scheduled_at = a.at AND q.action_id = a.action_id AND q.action_guid = a.guid
 LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
 LEFT JOIN processing_queue AS t
-    ON q.shard_id IS NULL
-    AND t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
-    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at
-WHERE q.shard_id IS NULL OR s.meta_action_guid IS NOT a.guid OR a.seen_scheduled_at <> s.status_scheduled_at;
-
--- A damaged installation may have two live rows of an action: a move of one onto the other must not stop a worker.
--- name: move_within_processing
-UPDATE OR REPLACE processing_queue
-SET scheduled_at = a.to_at, last_reschedule_by_sync_with_guid = :sync_guid, last_reschedule_at = :at
-FROM temp.advances AS a
-WHERE a.to_at IS NOT NULL
-    AND processing_queue.shard_id = a.shard_id AND processing_queue.scheduled_at = a.at
-    AND processing_queue.action_id = a.action_id AND processing_queue.action_guid = a.guid;
-
--- name: move_from_incoming
-INSERT OR REPLACE INTO processing_queue (
-    shard_id, scheduled_at, action_id, action_guid,
-    added_to_incoming_queue_at,
-    last_reschedule_by_sync_with_guid,
-    last_reschedule_at
-)
-SELECT shard_id, to_at, action_id, guid, at, :sync_guid, :at
-FROM temp.advances WHERE to_at IS NOT NULL;
-
--- name: delete_advanced_from_incoming
-DELETE FROM incoming_queue
-WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.advances);
-
--- name: write_statuses
-UPDATE scheduled_actions SET status = a.status, status_scheduled_at = a.status_scheduled_at
-FROM temp.advances AS a
-WHERE a.status IS NOT NULL
-    AND meta_action_id_hash = 0 AND meta_action_id = a.action_id;
-
--- name: remove_from_processing
-DELETE FROM processing_queue
-WHERE (shard_id, scheduled_at, action_id, action_guid) IN (
-    SELECT shard_id, at, action_id, guid FROM temp.advances WHERE to_at IS NULL
-);
-
--- name: remove_actions
-DELETE FROM scheduled_actions
-WHERE meta_action_id_hash = 0
-    AND meta_action_id IN (SELECT action_id FROM temp.advances WHERE to_at IS NULL);
+    ON t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
+    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at;
 
 -- name: locks
 SELECT

@@ -180,6 +180,7 @@ def _connected(path: str) -> apsw.Connection:
     try:
         connection = connect(os.fspath(path))
         connection.execute(QUERIES["temporary_tables"])
+        connection.execute(QUERIES["advancing"])
     except apsw.Error as error:
         raise translated(error, path) from error
     return connection
