@@ -16,12 +16,12 @@ from tests.simulation.shrink import shrink, size_of
 
 # Each with some of the seeds in which it shows: one in ten, or one in a hundred.
 _BROKEN_STORES = {
-    mutations.MigrateWithoutLooking: (368, 407, 410),
-    mutations.FinishWithoutGuid: (73, 234, 239),
+    mutations.MigrateWithoutLooking: (526, 834, 853),
+    mutations.FinishWithoutGuid: (12, 37, 55),
     mutations.StatusKeepsItsVersion: (4, 5, 7),
     mutations.BeginWithoutMark: (41, 54, 120),
     mutations.PutWithoutComparison: (0, 1, 2),
-    mutations.DeleteWithoutTombstone: (245, 250, 469),
+    mutations.DeleteWithoutTombstone: (5, 8, 13),
 }
 
 
