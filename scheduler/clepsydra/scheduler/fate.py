@@ -18,6 +18,9 @@ from clepsydra.store.port import Action, Put, PutOutcome, PutResult
 # A fast periodic action changes many times a second; each conflict brings its newest state along.
 CONFLICTS_MAX = 50
 
+# A member of an enum is looked up at some cost, and this one is asked for with every call.
+_DONE = PutOutcome.DONE
+
 
 class Call:
     """One change on its way into the store."""
@@ -76,7 +79,7 @@ class Call:
 
     def _hear_store(self, result: PutResult) -> None:
         self.failures = 0
-        if result.outcome is PutOutcome.DONE:
+        if result.outcome is _DONE:
             self.outcome = self._answer
         elif result.outcome is PutOutcome.TOO_LATE:
             self.fail(errors.StoreUnavailable("the call was on its way to the store for too long: try it again"))
