@@ -1,7 +1,6 @@
 """Gathers attempts that have ended, and writes their outcomes in batches.
 
-While one batch is being written, the next one gathers. What outcomes mean is decided for a whole batch at once: a
-thousand decisions in a row take a third less time than as many between other work.
+What an outcome means is decided when the attempt ends; while one batch is being written, the next one gathers.
 """
 
 import asyncio
@@ -28,8 +27,8 @@ _OUTCOMES = action_pb2.Attempt
 _DONE = AdvanceOutcome.DONE
 
 
-# An attempt that has ended, how, and when.
-Ending = tuple[Attempt, Result, int]
+# An attempt that has ended, how, and what that means for its action.
+Ending = tuple[Attempt, Result, Advance]
 
 
 class Finisher:
@@ -66,7 +65,7 @@ class Finisher:
         if not self._endings:
             self._is_idle.clear()
             self._wake.set()
-        self._endings.append((attempt, result, self._clock.now_us()))
+        self._endings.append((attempt, result, self.meaning(attempt, result, self._clock.now_us())))
 
     async def drained(self) -> None:
         """Wait until every outcome so far is written."""
@@ -83,7 +82,7 @@ class Finisher:
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.
         until_us = max(attempt.row.at_us for attempt, _, _ in batch)
-        advances = [self.meaning(*ending) for ending in batch]
+        advances = [advance for _, _, advance in batch]
         try:
             outcomes = await self._writing.advance(advances, until_us)
         except (Unavailable, OutcomeUnknown) as error:
