@@ -14,6 +14,7 @@ DEFAULT, BEST = "default", "best"
 
 # Which settings are the best for a case, as a tool has them.
 _BEST = {
+    "creates": "creates",
     "drain by one": "drain",
     "drain by two": "drain",
     "lateness": "lateness",
@@ -45,11 +46,9 @@ class Step(NamedTuple):
 
 
 def settings_of(tool: Tool, case: str, variant: str) -> Settings:
-    """How a client creates is settled for each tool; some can be tuned beyond that."""
-    if case == "creates":
-        return tool.creates_tuned if variant == BEST and tool.creates_tuned else tool.creates
+    """Creating has one set of settings; it is the same at default and at best."""
     best: Settings = getattr(tool, _BEST[case])
-    return best if variant == BEST else tool.default
+    return best if variant == BEST or case == "creates" else tool.default
 
 
 def variants(tool: Tool, case: str) -> list[str]:
@@ -57,7 +56,7 @@ def variants(tool: Tool, case: str) -> list[str]:
     if case in tool.cannot:
         return []
     if tool.is_ours:
-        is_tuned = settings_of(tool, case, BEST) not in ({}, settings_of(tool, case, DEFAULT))
+        is_tuned = case != "creates" and settings_of(tool, case, BEST) not in ({}, tool.default)
         return [DEFAULT, BEST] if is_tuned else [DEFAULT]
     is_told_already = case == "lateness in a full store" and tool.default_pause_s >= _LONG_PAUSE_S
     return [DEFAULT, BEST] if case in _AT_DEFAULT and not is_told_already else [BEST]

@@ -92,18 +92,15 @@ def _creates(results: Results) -> Iterator[str]:
     yield "Ours through gRPC, at a scheduler in another process; peers in the process of the application."
     yield ""
     rows = []
-    names = list(_rows(results, "creates"))
-    for tool, variant, name in names:
+    for tool, variant, name in _rows(results, "creates"):
         cells = []
         for figure in _CREATES.values():
             cannot = _WAYS[figure] in results.about["tools"][tool]["cannot"]
             cells.append("cannot" if cannot else _number(results.spread("creates", variant, tool, figure)))
         rows.append([name, *cells])
-    for ours, variant, name in names:
-        if ours in results.ours():
-            found = [ratio(results, "creates", ours, figure, variant=variant) for figure in _CREATES.values()]
-            quotients = [_ratio(quotient and quotient.spread) for quotient in found]
-            rows.append([f"*{name.strip('*')} / best peer*", *quotients])
+    for ours in results.ours():
+        found = [ratio(results, "creates", ours, figure) for figure in _CREATES.values()]
+        rows.append([f"*{ours} / best peer*", *(_ratio(quotient and quotient.spread) for quotient in found)])
     yield from _table(["tool", *_CREATES], rows)
 
 

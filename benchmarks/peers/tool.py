@@ -38,9 +38,8 @@ class Tool:
     unfinished: str
     # Roughly, created one by one: how long before their time the creation of jobs must begin.
     pace_per_s: int
-    # What creates jobs, and the same tuned, if there is anything to tune.
+    # What creates jobs.
     creates: Settings = field(default_factory=dict)
-    creates_tuned: Settings = field(default_factory=dict)
     # Workers: as it comes; for a backlog; for jobs on time; for taking up the work of a dead worker.
     default: Settings = field(default_factory=dict)
     drain: Settings = field(default_factory=dict)
@@ -67,7 +66,7 @@ class Tool:
 
     def described(self) -> dict[str, Any]:
         """What belongs to its figures."""
-        uses = ("creates", "creates_tuned", "default", "drain", "lateness", "recovery")
+        uses = ("creates", "default", "drain", "lateness", "recovery")
         return {
             "ours": self.is_ours,
             "store": str(self.store),

@@ -2,12 +2,8 @@
 
 Everything is at its defaults, durability included: a commit is on disk when it is acknowledged, `synchronous = FULL` on
 SQLite and `synchronous_commit = on` on PostgreSQL. For a backlog the job is also measured as a handler that takes a
-batch of up to 1,000, as pg-boss's does: called tuned, though no setting of ours differs. For creating, tuned means a
-scheduler of as many processes as there are cores, and a connection for each batch in flight, so that all of them have
-some.
+batch of up to 1,000, as pg-boss's does: called tuned, though no setting of ours differs.
 """
-
-import os
 
 from benchmarks.peers.tool import Language, StoreKind, Tool
 from clepsydra.store.postgres.session import SETTINGS
@@ -16,7 +12,6 @@ assert SETTINGS["synchronous_commit"] == "on"
 
 # The client's event loop, not the server's.
 _CREATES = {"uvloop": True, "batch": 500, "batches_in_flight": 4}
-_CREATES_TUNED = {**_CREATES, "processes": min(4, os.cpu_count() or 1), "connections": 8, "batches_in_flight": 8}
 
 # What has ended waits for its purge, a day later; what runs is at the end of its lease, half a minute away.
 _UNFINISHED_SQLITE = """
@@ -43,7 +38,6 @@ ON_SQLITE = Tool(
     unfinished=_UNFINISHED_SQLITE,
     pace_per_s=8_000,
     creates=_CREATES,
-    creates_tuned=_CREATES_TUNED,
     drain=_BATCHED,
     recovers=_RECOVERS,
     recovery_wait_s=60.0,
@@ -59,7 +53,6 @@ ON_POSTGRES = Tool(
     unfinished=_UNFINISHED_POSTGRES,
     pace_per_s=4_000,
     creates=_CREATES,
-    creates_tuned=_CREATES_TUNED,
     drain=_BATCHED,
     recovers=_RECOVERS,
     recovery_wait_s=60.0,

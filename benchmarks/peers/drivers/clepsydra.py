@@ -1,11 +1,10 @@
 """Clepsydra: settings are `scheduler` and `worker`, keys of its configuration, given to its commands with `--set`.
 
-With `batch_handler` the job is registered to take a batch. Jobs are created through gRPC, at a scheduler that is
-started for it, with so many `processes`, over so many `connections`. The worker is the installed command.
+With `batch_handler` the job is registered to take a batch. Jobs are created through gRPC, at a scheduler process that
+is started for it. The worker is the installed command.
 """
 
 import asyncio
-import itertools
 import json
 import os
 import subprocess
@@ -20,9 +19,6 @@ from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
-# Channels to one address share a connection unless told not to.
-_OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
-
 _HANDLER = "job"
 _HANDLERS = "benchmarks.peers.drivers.clepsydra_handlers"
 _BATCH_HANDLERS = "benchmarks.peers.drivers.clepsydra_batch_handlers"
@@ -34,27 +30,22 @@ class Clepsydra(AsyncDriver):
 
     async def open(self) -> None:
         self._running = self._installation()
-        processes = ("--processes", str(self.settings.get("processes", 1)))
-        address = await asyncio.to_thread(self._running.scheduler, *processes, *self._flags("scheduler"))
-        self._channels = [
-            grpc.aio.insecure_channel(address, options=[*OPTIONS, _OWN_CONNECTION])
-            for _ in range(self.settings.get("connections", 1))
-        ]
-        self._stubs = itertools.cycle([SchedulerServiceStub(each) for each in self._channels])  # type: ignore[no-untyped-call]
+        address = await asyncio.to_thread(self._running.scheduler, *self._flags("scheduler"))
+        self._channel = grpc.aio.insecure_channel(address, options=OPTIONS)
+        self._stub = SchedulerServiceStub(self._channel)  # type: ignore[no-untyped-call]
 
     async def close(self) -> None:
-        for channel in self._channels:
-            await channel.close(None)
+        await self._channel.close(None)
         await asyncio.to_thread(self._running.__exit__)
 
     async def create_one(self, job: Job) -> None:
-        await next(self._stubs).CreateAction(action(job.at_us, _HANDLER, _payload(job)))
+        await self._stub.CreateAction(action(job.at_us, _HANDLER, _payload(job)))
 
     async def create_many(self, jobs: list[Job]) -> None:
         request = BatchCreateActionsRequest()
         for job in jobs:
             describe(request.requests.add(), job.at_us, _HANDLER, _payload(job))
-        response = await next(self._stubs).BatchCreateActions(request)
+        response = await self._stub.BatchCreateActions(request)
         refused = [result.error for result in response.results if result.HasField("error")]
         if refused:
             raise RuntimeError(f"a create was refused: {refused[0]}")
