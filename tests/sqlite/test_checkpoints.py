@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 
-from clepsydra.store.sqlite.checkpoints import Gathering
+from clepsydra.store.sqlite.checkpoints import Log
 
 
 def _moves(lengths: Iterable[int]) -> list[int]:
     """At which lengths a log is moved that has these ones, one after the other."""
-    gathering, moves = Gathering(), []
+    log, moves = Log(), []
     for pages in lengths:
-        gathering.committed(pages)
-        if gathering.is_enough():
-            gathering.moved(pages)
+        log.committed(pages)
+        if log.is_long():
+            log.moved(pages)
             moves.append(pages)
     return moves
 
@@ -25,18 +25,18 @@ def test_a_log_that_has_started_over_is_moved_when_it_is_long_again() -> None:
 
 
 def test_a_log_that_had_started_over_before_it_was_known_how_much_was_moved() -> None:
-    gathering = Gathering()
-    gathering.committed(1_000)
-    gathering.committed(5)
-    gathering.moved(1_000)
-    gathering.committed(2_000)
+    log = Log()
+    log.committed(1_000)
+    log.committed(5)
+    log.moved(1_000)
+    log.committed(2_000)
     # Later than it might be, and not never.
-    assert gathering.is_enough()
+    assert log.is_long()
 
 
 def test_only_a_log_that_has_grown_far_too_long_makes_writers_wait() -> None:
-    gathering = Gathering()
-    gathering.committed(31_999)
-    assert not gathering.is_too_much()
-    gathering.committed(32_000)
-    assert gathering.is_too_much()
+    log = Log()
+    log.committed(31_999)
+    assert not log.is_too_long()
+    log.committed(32_000)
+    assert log.is_too_long()

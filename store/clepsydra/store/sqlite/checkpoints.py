@@ -14,8 +14,8 @@ _PAGES = 1_000
 _PAGES_TOO_MANY = 32 * _PAGES
 
 
-class Gathering:
-    """How much the log holds that is still to be moved. A log that did not start over is not moved at every commit."""
+class Log:
+    """What is known of the write-ahead log. One that did not start over is not moved at every commit."""
 
     def __init__(self) -> None:
         self._pages = 0
@@ -32,17 +32,17 @@ class Gathering:
         """So many of its pages are in the file now."""
         self._moved = pages
 
-    def is_enough(self) -> bool:
+    def is_long(self) -> bool:
         return self._pages - self._moved >= _PAGES
 
-    def is_too_much(self) -> bool:
+    def is_too_long(self) -> bool:
         return self._pages >= _PAGES_TOO_MANY
 
 
 class Checkpoints:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._gathering = Gathering()
+        self._log = Log()
         self._wanted = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="clepsydra-checkpoints", daemon=True)
@@ -53,8 +53,8 @@ class Checkpoints:
         writer.set_wal_hook(self._committed)
 
     def _committed(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
-        self._gathering.committed(pages)
-        if self._gathering.is_enough():
+        self._log.committed(pages)
+        if self._log.is_long():
             self._wanted.set()
         return apsw.SQLITE_OK
 
@@ -66,19 +66,19 @@ class Checkpoints:
                 self._connection.close()
                 return
             # A commit in the midst of the last checkpoint asked for another one.
-            if self._gathering.is_enough():
+            if self._log.is_long():
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
-        too_much = self._gathering.is_too_much()
-        mode = apsw.SQLITE_CHECKPOINT_RESTART if too_much else apsw.SQLITE_CHECKPOINT_PASSIVE
+        too_long = self._log.is_too_long()
+        mode = apsw.SQLITE_CHECKPOINT_RESTART if too_long else apsw.SQLITE_CHECKPOINT_PASSIVE
         try:
             _, moved = self._connection.wal_checkpoint(mode=mode)
         except apsw.Error:
             # Another process is at it, or the disk is in trouble; the log keeps what was committed, and the next
             # commit asks again.
             return
-        self._gathering.moved(moved)
+        self._log.moved(moved)
 
     def close(self) -> None:
         if not self._closed:
