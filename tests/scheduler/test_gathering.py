@@ -6,7 +6,11 @@ import pytest
 from google.rpc.code_pb2 import Code
 
 from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.scheduler.carrier import Carrier
+from clepsydra.scheduler.changes import Create, Proposal, Stamp
 from clepsydra.scheduler.errors import DeadlinePassed, Overloaded
+from clepsydra.scheduler.fate import Call
+from clepsydra.store.port import Action
 from clepsydra.v1.action_pb2 import PythonHandler, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import (
     BatchCreateActionsRequest,
@@ -73,6 +77,25 @@ async def test_but_not_for_long_and_then_they_expect_less(desk: Desk) -> None:
 
     assert desk.store.batches[1:] == [["a2"], ["a3"]]
     assert desk.clock.monotonic_us() == waited_us
+
+
+class Defective(Create):
+    def propose(self, current: Action | None) -> Proposal:
+        raise ZeroDivisionError
+
+
+@story
+async def test_a_defect_that_one_call_meets_does_not_reach_the_others_in_its_batch(desk: Desk) -> None:
+    carrier = Carrier(desk.store, desk.clock, desk.ids, desk.settings)
+    stamp = Stamp(desk.ids.guid(), 0, desk.clock.now_us())
+    kinds = {"a": Create, "b": Defective, "c": Create}
+    calls = [Call(kind(a_create(action_id), action_id, stamp), None) for action_id, kind in kinds.items()]
+
+    a, b, c = await asyncio.gather(*(carrier.carry_out(call) for call in calls), return_exceptions=True)
+
+    assert isinstance(b, ZeroDivisionError)
+    assert (a, c) == (None, None)
+    assert desk.store.batches == [["a", "c"]]
 
 
 @at_a_desk(batches_in_flight=2)

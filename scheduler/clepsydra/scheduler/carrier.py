@@ -36,7 +36,7 @@ class Carrier:
             settings.pending_items,
             settings.pending_bytes,
         )
-        self._puts: Gathering[Call, None] = Gathering(
+        self._puts: Gathering[Call, Exception | None] = Gathering(
             self._put, name_of=_name_of, size_of=_size_of, bounds=bounds, clock=clock
         )
         self._looks: Gathering[str, Action | None] = Gathering(
@@ -96,12 +96,13 @@ class Carrier:
         await self._looks.idle()
         await self._puts.idle()
 
-    async def _put(self, calls: Sequence[Call]) -> list[None]:
-        """Send a batch on its way, and tell each call what became of it."""
-        for index, call in enumerate(calls, 1):
+    async def _put(self, calls: Sequence[Call]) -> list[Exception | None]:
+        """Send a batch on its way, and tell each call what became of it. A defect that one meets is its own."""
+        defects: list[Exception | None] = [None] * len(calls)
+        for index, call in enumerate(calls):
             if call.put is None:
-                call.begin()
-            if index % _CALLS_AT_A_STRETCH == 0:
+                defects[index] = _begun(call)
+            if index % _CALLS_AT_A_STRETCH == _CALLS_AT_A_STRETCH - 1:
                 await asyncio.sleep(0)
         sent = [call for call in calls if call.put is not None and call.outcome is None]
         if sent:
@@ -109,7 +110,7 @@ class Carrier:
             now_us = self._clock.now_us()
             for call, result in zip(sent, results, strict=True):
                 call.hear(result, now_us)
-        return [None] * len(calls)
+        return defects
 
     async def _results_of(self, puts: Sequence[Put]) -> Sequence[PutResult | StoreError]:
         try:
@@ -143,8 +144,16 @@ def _found(result: Action | Exception | None) -> Action | None:
     return result
 
 
+def _begun(call: Call) -> Exception | None:
+    try:
+        call.begin()
+    except Exception as defect:  # noqa: BLE001  # whoever waits for the call is told
+        return defect
+    return None
+
+
 def _hear_refusal(call: Call, refusal: Exception | None) -> None:
-    """What was not sent at all, because there was no room or no time for it."""
+    """What was not sent at all, because there was no room or no time for it, or by a defect."""
     if isinstance(refusal, SchedulerError):
         call.fail(refusal)
     elif refusal is not None:
