@@ -1,7 +1,7 @@
 """Carries changes into the store: look, propose, put, hear, and again until each has its outcome.
 
 What can be done for many calls in one stretch is: they are proposed when the batch that takes them along is made up,
-and not one by one as they come in, because the same steps for many in a row take half the time.
+and not one by one as they come in, because the same steps take less time when they are done in a row.
 """
 
 import asyncio
@@ -101,15 +101,15 @@ class Carrier:
         defects: list[Exception | None] = [None] * len(calls)
         for index, call in enumerate(calls):
             if call.put is None:
-                defects[index] = _begun(call)
+                defects[index] = _defect_of(call.begin)
             if index % _CALLS_AT_A_STRETCH == _CALLS_AT_A_STRETCH - 1:
                 await asyncio.sleep(0)
-        sent = [call for call in calls if call.put is not None and call.outcome is None]
+        sent = [index for index, call in enumerate(calls) if call.put is not None and call.outcome is None]
         if sent:
-            results = await self._results_of([_put_of(call) for call in sent])
+            results = await self._results_of([_put_of(calls[index]) for index in sent])
             now_us = self._clock.now_us()
-            for call, result in zip(sent, results, strict=True):
-                call.hear(result, now_us)
+            for index, result in zip(sent, results, strict=True):
+                defects[index] = _defect_of(calls[index].hear, result, now_us)
         return defects
 
     async def _results_of(self, puts: Sequence[Put]) -> Sequence[PutResult | StoreError]:
@@ -144,16 +144,16 @@ def _found(result: Action | Exception | None) -> Action | None:
     return result
 
 
-def _begun(call: Call) -> Exception | None:
+def _defect_of(step: Callable[..., None], *arguments: object) -> Exception | None:
     try:
-        call.begin()
+        step(*arguments)
     except Exception as defect:  # noqa: BLE001  # whoever waits for the call is told
         return defect
     return None
 
 
 def _hear_refusal(call: Call, refusal: Exception | None) -> None:
-    """What was not sent at all, because there was no room or no time for it, or by a defect."""
+    """What was not sent, because there was no room or no time for it; or what a defect kept from its outcome."""
     if isinstance(refusal, SchedulerError):
         call.fail(refusal)
     elif refusal is not None:

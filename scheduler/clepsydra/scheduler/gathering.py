@@ -2,7 +2,7 @@
 
 A batch waits for as many callers as the one before it had, and a small one for the batch that is under way; though not
 for long. Those who were just answered are likely to be back in a moment, and the more come along, the less each costs.
-A caller who is alone never waits.
+A caller who was alone the last time does not wait.
 
 Memory is bounded: what waits or is under way is counted, by number and by size, and what does not fit is refused. What
 nobody waits for any more is dropped before it is sent. A call costs one future, however many items it brings; a task
@@ -79,8 +79,7 @@ class Gathering(Generic[Item, Result]):
 
     async def add(self, item: Item, deadline_us: int | None = None) -> Result | Exception:
         """Its result, or why there is none: an error is a result here, because the caller judges it."""
-        name = None if self._name_of is None else self._name_of(item)
-        names = () if name is None else (name,)
+        names = () if self._name_of is None else (self._name_of(item),)
         [result] = await self._accept((item,), names, self._size_of(item), deadline_us)
         return result
 

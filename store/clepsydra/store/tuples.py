@@ -1,4 +1,4 @@
-"""The port's named tuples made from plain ones, in half the time that their constructors take.
+"""The port's named tuples made from plain ones, in less time than their constructors take.
 
 For what is done with every action that is executed. A plain tuple must have all fields, in their order.
 """
