@@ -31,7 +31,7 @@ _DEFAULTS = Spec(
     interruption_limit=limits.INTERRUPTION_LIMIT_DEFAULT,
 )
 # Encoded, because protobuf merges bytes at a third of the cost of a message.
-_ENCODED_DEFAULTS = _DEFAULTS.SerializeToString()
+ENCODED_DEFAULTS = _DEFAULTS.SerializeToString()
 _ENCODED_RUNS_ONCE = _RUNS_ONCE.SerializeToString()
 
 
@@ -55,7 +55,7 @@ def fill_in(spec: Spec, now_us: int) -> str | None:
         _fill_in_http(spec.http)
     if not (is_set("retry") or is_set("attempt_timeout") or is_set("retention") or is_set("interruption_limit")):
         # Most specs leave all of this open; one merge is a third of the cost of going through them.
-        spec.MergeFromString(_ENCODED_DEFAULTS)
+        spec.MergeFromString(ENCODED_DEFAULTS)
         return given_start
     _fill_in_retry(spec.retry)
     _fill_in_retention(spec.retention)

@@ -38,15 +38,28 @@ from clepsydra.core.validation_rules import (
 from clepsydra.v1 import action_pb2, scheduler_pb2
 from clepsydra.v1.action_pb2 import Schedule, Spec
 
-__all__ = ["FieldViolation", "Violations", "spec_violations", "timing_violations", "under", "violations_of"]
+__all__ = [
+    "CONTENT_TYPE",
+    "HANDLER_NAME",
+    "ID",
+    "LABELS",
+    "PAYLOAD",
+    "REQUEST_ID",
+    "FieldViolation",
+    "Violations",
+    "spec_violations",
+    "timing_violations",
+    "under",
+    "violations_of",
+]
 
 
 def _name(at_most: int) -> Rule:
     return text(rf"[\x21-\x7e]{{1,{at_most}}}", f"1 to {at_most} characters of visible ASCII, without blanks")
 
 
-_ID = _name(limits.ID_LENGTH)
-_REQUEST_ID = _name(limits.REQUEST_ID_LENGTH)
+ID = _name(limits.ID_LENGTH)
+REQUEST_ID = _name(limits.REQUEST_ID_LENGTH)
 _ETAG = _name(limits.ETAG_LENGTH)
 
 _LABEL_KEY = text(
@@ -72,6 +85,9 @@ def _labels(labels: Mapping[str, str]) -> Violations:
     return found
 
 
+LABELS: Rule = _labels
+
+
 def _shown(key: str) -> str:
     """So much of a key that it is recognised, and what is wrong with it still has room in the message."""
     return key if len(key) <= _LABEL_KEY_SHOWN else key[: _LABEL_KEY_SHOWN - 1] + "…"
@@ -79,13 +95,13 @@ def _shown(key: str) -> str:
 
 # In requests, what the scheduler writes itself is ignored: an action that was read can be sent back.
 _META_FIELDS: dict[str, Rule] = {
-    "id": _ID,
+    "id": ID,
     "guid": anything,
     "revision": anything,
     "etag": anything,
     "create_time": anything,
     "update_time": anything,
-    "labels": _labels,
+    "labels": LABELS,
     "applied_requests": anything,
 }
 
@@ -142,23 +158,23 @@ _RETENTION = message(
     },
 )
 
+HANDLER_NAME = familiar(
+    both(
+        length(limits.HANDLER_NAME_LENGTH, "characters"),
+        text(limits.HANDLER_NAME_PATTERN, "letters, digits, '_', '.', ':', '/' and '-'"),
+    )
+)
+PAYLOAD = length(limits.PAYLOAD_BYTES, "bytes")
+CONTENT_TYPE = familiar(
+    both(
+        length(limits.CONTENT_TYPE_LENGTH, "characters"),
+        text(r"[!-.0-~]+/[!-:<-~]+(?: *;[\x20-\x7e]*)?", "a media type such as application/json"),
+    )
+)
+
 _HANDLER = message(
     action_pb2.PythonHandler,
-    {
-        "name": familiar(
-            both(
-                length(limits.HANDLER_NAME_LENGTH, "characters"),
-                text(limits.HANDLER_NAME_PATTERN, "letters, digits, '_', '.', ':', '/' and '-'"),
-            )
-        ),
-        "payload": length(limits.PAYLOAD_BYTES, "bytes"),
-        "content_type": familiar(
-            both(
-                length(limits.CONTENT_TYPE_LENGTH, "characters"),
-                text(r"[!-.0-~]+/[!-:<-~]+(?: *;[\x20-\x7e]*)?", "a media type such as application/json"),
-            )
-        ),
-    },
+    {"name": HANDLER_NAME, "payload": PAYLOAD, "content_type": CONTENT_TYPE},
     required=["name"],
 )
 
@@ -190,7 +206,7 @@ _CREATE = message(
     scheduler_pb2.CreateActionRequest,
     {
         "action": _action(_SPEC, required=("spec",)),
-        "request_id": _REQUEST_ID,
+        "request_id": REQUEST_ID,
         "validate_only": anything,
     },
     required=["action"],
@@ -207,7 +223,7 @@ def _update(spec: Rule, *, required: tuple[str, ...]) -> Rule:
             "update_mask": _UPDATE_MASK,
             "allow_missing": anything,
             "etag": _ETAG,
-            "request_id": _REQUEST_ID,
+            "request_id": REQUEST_ID,
             "validate_only": anything,
         },
         required=["action"],
@@ -225,7 +241,7 @@ def _update_request(request: scheduler_pb2.UpdateActionRequest) -> Violations:
 
 def _change(kind: type[Message]) -> Rule:
     """Pause, resume and run are asked for in the same words."""
-    return message(kind, {"id": _ID, "etag": _ETAG, "request_id": _REQUEST_ID}, required=["id"])
+    return message(kind, {"id": ID, "etag": _ETAG, "request_id": REQUEST_ID}, required=["id"])
 
 
 def _batch(kind: type[Message]) -> Rule:
@@ -235,7 +251,7 @@ def _batch(kind: type[Message]) -> Rule:
 
 _RULES: dict[type[Message], Rule] = {
     scheduler_pb2.CreateActionRequest: _CREATE,
-    scheduler_pb2.GetActionRequest: message(scheduler_pb2.GetActionRequest, {"id": _ID}, required=["id"]),
+    scheduler_pb2.GetActionRequest: message(scheduler_pb2.GetActionRequest, {"id": ID}, required=["id"]),
     scheduler_pb2.ListActionsRequest: message(
         scheduler_pb2.ListActionsRequest,
         {
@@ -247,10 +263,10 @@ _RULES: dict[type[Message], Rule] = {
     scheduler_pb2.DeleteActionRequest: message(
         scheduler_pb2.DeleteActionRequest,
         {
-            "id": _ID,
+            "id": ID,
             "etag": _ETAG,
             "allow_missing": anything,
-            "request_id": _REQUEST_ID,
+            "request_id": REQUEST_ID,
             "validate_only": anything,
         },
         required=["id"],

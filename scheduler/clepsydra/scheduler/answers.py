@@ -1,19 +1,13 @@
-"""Answers, put together from what was encoded for the store.
-
-An encoded protobuf message is its fields one after the other, a message within it preceded by its number and its
-length. So what a creation answers with need not be built, copied and encoded a second time.
-"""
+"""Answers, put together from what was encoded for the store: see `core/wire.py`."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from google.rpc.status_pb2 import Status
 
+from clepsydra.core.wire import head
 from clepsydra.store.port import Action
 from clepsydra.v1.action_pb2 import ScheduledAction
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsResponse
-
-_LENGTH_DELIMITED = 2
 
 _NUMBERS = {name: field.number for name, field in ScheduledAction.DESCRIPTOR.fields_by_name.items()}
 _META, _SPEC, _STATUS = _NUMBERS["meta"], _NUMBERS["spec"], _NUMBERS["status"]
@@ -34,10 +28,10 @@ def encoded_answer(action: Action) -> bytes:
     _, _, meta, spec, status, _ = action
     if meta and spec and status:
         return b"".join(
-            (_head(_META, len(meta)), meta, _head(_SPEC, len(spec)), spec, _head(_STATUS, len(status)), status)
+            (head(_META, len(meta)), meta, head(_SPEC, len(spec)), spec, head(_STATUS, len(status)), status)
         )
     fields = ((_META, meta), (_SPEC, spec), (_STATUS, status))
-    return b"".join([_head(number, len(content)) + content for number, content in fields if content])
+    return b"".join([head(number, len(content)) + content for number, content in fields if content])
 
 
 def encoded_answers(outcomes: Iterable[Action | Status]) -> bytes:
@@ -48,25 +42,6 @@ def encoded_answers(outcomes: Iterable[Action | Status]) -> bytes:
             number, answer = _ACTION, encoded_answer(outcome)
         else:
             number, answer = _ERROR, outcome.SerializeToString()
-        head = _head(number, len(answer))
-        parts += (_head(_RESULTS, len(head) + len(answer)), head, answer)
+        inner = head(number, len(answer))
+        parts += (head(_RESULTS, len(inner) + len(answer)), inner, answer)
     return b"".join(parts)
-
-
-@lru_cache(4096)
-def _head(number: int, length: int) -> bytes:
-    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(length)
-
-
-def _varint(value: int) -> bytes:
-    """Seven bits to a byte, the lowest first; the eighth bit says that more follow.
-
-    >>> _varint(300).hex()
-    'ac02'
-    """
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)

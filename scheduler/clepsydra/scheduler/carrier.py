@@ -15,6 +15,7 @@ from clepsydra.scheduler.fate import Call
 from clepsydra.scheduler.gathering import Bounds, Gathering
 from clepsydra.scheduler.patience import TRIES, pause_s
 from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.scheduler.usual import usual_among
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
 from clepsydra.store.port import Action, Put, PutResult, Store
 
@@ -98,19 +99,22 @@ class Carrier:
 
     async def _put(self, calls: Sequence[Call]) -> list[Exception | None]:
         """Send a batch on its way, and tell each call what became of it. A defect that one meets is its own."""
-        defects: list[Exception | None] = [None] * len(calls)
-        for index, call in enumerate(calls):
-            if call.put is None:
-                defects[index] = _defect_of(call.begin)
-            if index % _CALLS_AT_A_STRETCH == _CALLS_AT_A_STRETCH - 1:
+        defects: dict[Call, Exception] = {}
+        for start in range(0, len(calls), _CALLS_AT_A_STRETCH):
+            stretch = calls[start : start + _CALLS_AT_A_STRETCH]
+            _begin_all([call for call in stretch if call.put is None], defects)
+            if len(stretch) == _CALLS_AT_A_STRETCH:
                 await asyncio.sleep(0)
-        sent = [index for index, call in enumerate(calls) if call.put is not None and call.outcome is None]
+        sent = [call for call in calls if call.put is not None and call.outcome is None]
         if sent:
-            results = await self._results_of([_put_of(calls[index]) for index in sent])
+            results = await self._results_of([call.put for call in sent if call.put is not None])
             now_us = self._clock.now_us()
-            for index, result in zip(sent, results, strict=True):
-                defects[index] = _defect_of(calls[index].hear, result, now_us)
-        return defects
+            for call, result in zip(sent, results, strict=True):
+                try:
+                    call.hear(result, now_us)
+                except Exception as defect:  # noqa: BLE001  # whoever waits for the call is told
+                    defects[call] = defect
+        return [defects.get(call) for call in calls]
 
     async def _results_of(self, puts: Sequence[Put]) -> Sequence[PutResult | StoreError]:
         try:
@@ -144,12 +148,17 @@ def _found(result: Action | Exception | None) -> Action | None:
     return result
 
 
-def _defect_of(step: Callable[..., None], *arguments: object) -> Exception | None:
-    try:
-        step(*arguments)
-    except Exception as defect:  # noqa: BLE001  # whoever waits for the call is told
-        return defect
-    return None
+def _begin_all(creations: Sequence[Call], defects: dict[Call, Exception]) -> None:
+    """Begin calls that need no look at the store, and keep the defects that they meet."""
+    kinds = usual_among([call.change.request for call in creations])
+    for call, is_usual in zip(creations, kinds, strict=True):
+        try:
+            if is_usual:
+                call.begin_usual()
+            else:
+                call.begin()
+        except Exception as defect:  # noqa: BLE001  # whoever waits for the call is told
+            defects[call] = defect
 
 
 def _hear_refusal(call: Call, refusal: Exception | None) -> None:
@@ -158,11 +167,6 @@ def _hear_refusal(call: Call, refusal: Exception | None) -> None:
         call.fail(refusal)
     elif refusal is not None:
         raise refusal
-
-
-def _put_of(call: Call) -> Put:
-    assert call.put is not None, "a call on its way has something to put"
-    return call.put
 
 
 def _name_of(call: Call) -> str:

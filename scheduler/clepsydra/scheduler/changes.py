@@ -5,22 +5,22 @@ and answers with nothing to write; or says why it cannot be done. It may be aske
 action was another by then. Guid, shard and time were chosen before the first try, and every proposal carries them.
 """
 
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from clepsydra.core.defaults import fill_in
-from clepsydra.core.events import Accepted, Deleted, Event, Paused, Resumed, RunRequested
+from clepsydra.core.events import Deleted, Event, Paused, Resumed, RunRequested
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
-from clepsydra.core.moments import END_OF_TIME_US, set_us, timestamp, us_of
+from clepsydra.core.moments import set_us, us_of
 from clepsydra.core.transitions import ImpossibleEvent, Moment, step
 from clepsydra.core.update_mask import LABELS, merge_spec, updates_spec
-from clepsydra.core.validation import spec_violations, timing_violations
+from clepsydra.core.validation import spec_violations
 from clepsydra.scheduler.errors import AlreadyExists, Damaged, EtagMismatch, InvalidArgument, NotFound, WrongState
+from clepsydra.scheduler.first_life import FIRST_REVISION, accepted, first_life
 from clepsydra.scheduler.records import Record, decoded, encoded, removable_from, salvaged
 from clepsydra.scheduler.replays import Applied, CallKey, etag_of, key_of, recognised, remembering
+from clepsydra.scheduler.usual import usual_life
 from clepsydra.store.port import Action, Put
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import AppliedRequest, Meta, ScheduledAction, Spec, Status
+from clepsydra.v1.action_pb2 import AppliedRequest, Meta, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import (
     CreateActionRequest,
     DeleteActionRequest,
@@ -80,7 +80,13 @@ class Create:
         answer = first_life(self.request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
         if not self.blind:
             return answer, None
-        return answer, _new_life(answer, _FIRST, self._key, earlier, self._stamp, current)
+        return answer, _new_life(answer, FIRST_REVISION, self._key, earlier, self._stamp, current)
+
+    def propose_usual(self) -> Proposal | None:
+        """What to write where nothing is, for a request with the usual fields; None: it has to be looked at closely."""
+        stamp = self._stamp
+        answer = usual_life(self.request, self.action_id, stamp.guid, stamp.now_us)
+        return None if answer is None else (answer, _new_life(answer, FIRST_REVISION, self._key, (), stamp, None))
 
 
 class Update:
@@ -118,7 +124,7 @@ class Update:
             action.spec.CopyFrom(self.request.action.spec)
         _new_guid(action.meta, self._stamp)
         was_paused = action.status.state == action_pb2.PAUSED
-        status, _ = _accepted(action.spec, self._stamp.now_us)
+        status, _ = accepted(action.spec, self._stamp.now_us)
         action.status.CopyFrom(status)
         if was_paused:
             # Whoever changes what it does has not asked for it to go on.
@@ -135,10 +141,10 @@ class Update:
         _check_spec(self.request.action.spec)
         answer = first_life(self.request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
         earlier = () if record is None else record.applied
-        return self._proposal(answer, _new_life(answer, _FIRST, self._key, earlier, self._stamp, current))
+        return self._proposal(answer, _new_life(answer, FIRST_REVISION, self._key, earlier, self._stamp, current))
 
     def _first_result(self, replayed: AppliedRequest, record: Record) -> Action:
-        if replayed.revision == _FIRST:
+        if replayed.revision == FIRST_REVISION:
             return first_life(self.request.action, self.action_id, replayed.guid, us_of(replayed.time))
         return _what_remains(replayed, record)
 
@@ -212,48 +218,11 @@ class Command:
         return answer, _new_life(answer, action.meta.revision, self._key, record.applied, self._stamp, current)
 
 
-_ACCEPTED = Accepted()
-_UNBORN = Status()
-# The revision that a creation brings about.
-_FIRST = 1
-
 _COMMANDS: dict[type, tuple[Event, str]] = {
     PauseActionRequest: (Paused(), "paused"),
     ResumeActionRequest: (Resumed(), "resumed"),
     RunActionRequest: (RunRequested(), "run"),
 }
-
-
-def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> Action:
-    """What a creation results in: a function of these four alone, so that a replay can be answered alike."""
-    spec = Spec()
-    spec.CopyFrom(given.spec)
-    status, at_us = _accepted(spec, now_us)
-    meta = Meta()
-    meta.id = action_id
-    meta.guid = guid
-    meta.etag = etag_of(guid, _FIRST)
-    if given.HasField("meta") and given.meta.labels:
-        meta.labels.update(given.meta.labels)
-    # Of encoded messages, one after the other is both merged.
-    encoded_meta = meta.SerializeToString() + _encoded_birth(now_us)
-    return Action(action_id, guid, encoded_meta, spec.SerializeToString(), status.SerializeToString(), at_us)
-
-
-@lru_cache(1)
-def _encoded_birth(now_us: int) -> bytes:
-    """What the metas of all actions that one batch creates have in common."""
-    now = timestamp(now_us)
-    return Meta(revision=_FIRST, create_time=now, update_time=now).SerializeToString()
-
-
-def _accepted(spec: Spec, now_us: int) -> tuple[Status, int]:
-    """Fill in what the spec leaves open, begin a life, and refuse what this moment makes impossible."""
-    given_start = fill_in(spec, now_us)
-    status, at_us = step(spec, _UNBORN, _ACCEPTED, Moment(now_us))
-    if at_us is None or at_us >= END_OF_TIME_US or status.state != action_pb2.SCHEDULED:
-        raise InvalidArgument(timing_violations(spec.schedule, given_start, now_us))
-    return status, at_us
 
 
 def _check_spec(spec: Spec) -> None:

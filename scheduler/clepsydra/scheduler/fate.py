@@ -9,7 +9,7 @@ or its request id among the calls that the action remembers.
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.validation import violations_of
 from clepsydra.scheduler import errors
-from clepsydra.scheduler.changes import Change
+from clepsydra.scheduler.changes import Change, Create
 from clepsydra.scheduler.errors import SchedulerError
 from clepsydra.scheduler.patience import TRIES
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
@@ -51,6 +51,15 @@ class Call:
         if not self.change.blind or isinstance(self.outcome, errors.InvalidArgument):
             # A replay is answered as the first call was, even if by now the request would be refused.
             self.outcome, self.needs_look = None, True
+
+    def begin_usual(self) -> None:
+        """The same for a creation with the usual fields."""
+        assert isinstance(self.change, Create), "only creations are of the usual kind"
+        proposal = self.change.propose_usual()
+        if proposal is None:
+            self.begin()
+        else:
+            self._answer, self.put = proposal
 
     def propose(self, current: Action | None) -> None:
         self.needs_look = False

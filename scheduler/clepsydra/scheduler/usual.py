@@ -1,0 +1,121 @@
+"""The usual creation, in few steps.
+
+Most actions are to run once, at a time that was given, by a handler, and leave all else to the defaults. Such a request
+is recognised without a look at what it does not say: it is read as messages that have the usual fields only, and if
+nothing is lost by that, nothing else is in it, neither a field that takes more thought nor one that nobody knows. For
+hundreds of requests that is one call. What is left to check are a few values, and what is stored is put together from
+encoded parts (`core/wire.py`).
+
+All that is not usual, and all that is wrong, goes the general way, by the rules and the state machine, and is
+explained there. `tests/scheduler/test_usual.py` holds both ways to the same results.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf import timestamp_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from clepsydra.core.defaults import ENCODED_DEFAULTS
+from clepsydra.core.moments import END_OF_TIME_US, us_of
+from clepsydra.core.validation import CONTENT_TYPE, HANDLER_NAME, ID, LABELS, PAYLOAD, REQUEST_ID
+from clepsydra.core.wire import head
+from clepsydra.scheduler.first_life import encoded_meta
+from clepsydra.store.port import Action
+from clepsydra.v1 import action_pb2, scheduler_pb2
+from clepsydra.v1.action_pb2 import Once, PythonHandler, Schedule, Spec, Status
+from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
+
+# Each of these fields is looked at in `usual_life`.
+_USUAL_FIELDS: dict[Any, set[str]] = {
+    scheduler_pb2.BatchCreateActionsRequest: {"requests"},
+    scheduler_pb2.CreateActionRequest: {"action", "request_id"},
+    action_pb2.ScheduledAction: {"meta", "spec"},
+    action_pb2.Meta: {"id", "labels"},
+    action_pb2.Spec: {"schedule", "handler"},
+    action_pb2.Schedule: {"start_time"},
+    action_pb2.PythonHandler: {"name", "payload", "content_type"},
+}
+
+_REQUESTS = BatchCreateActionsRequest.REQUESTS_FIELD_NUMBER
+_SCHEDULED_TIME, _OCCURRENCE_TIME = Status.SCHEDULED_TIME_FIELD_NUMBER, Status.OCCURRENCE_TIME_FIELD_NUMBER
+_SCHEDULED = Status(state=action_pb2.SCHEDULED).SerializeToString()
+_LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_DEFAULTS
+
+
+def _usual_messages() -> Any:
+    """BatchCreateActionsRequest and what is in it, without all other fields."""
+    file = FileDescriptorProto(name="usual.proto", package="clepsydra.v1", syntax="proto3")
+    file.dependency.append(timestamp_pb2.DESCRIPTOR.name)
+    for kind, usual in _USUAL_FIELDS.items():
+        described = file.message_type.add()
+        kind.DESCRIPTOR.CopyToProto(described)
+        fields = [field for field in described.field if field.name in usual]
+        del described.field[:]
+        del described.oneof_decl[:]
+        for field in fields:
+            field.ClearField("oneof_index")
+            described.field.append(field)
+    pool: Any = DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    pool.AddSerializedFile(file.SerializeToString())
+    return GetMessageClass(pool.FindMessageTypeByName(BatchCreateActionsRequest.DESCRIPTOR.full_name))
+
+
+_UsualRequests = _usual_messages()
+
+
+def usual_among(requests: Sequence[CreateActionRequest]) -> Sequence[bool]:
+    """Which of them have none but the usual fields."""
+    encoded = [request.SerializeToString() for request in requests]
+    together = b"".join([head(_REQUESTS, len(each)) + each for each in encoded])
+    try:
+        usual = _UsualRequests.FromString(together)
+    except DecodeError:
+        # Fields that nobody knows can be nested so deeply that no more than the request itself can be read.
+        return [False] * len(encoded)
+    usual.DiscardUnknownFields()
+    if usual.ByteSize() == len(together):
+        return [True] * len(encoded)
+    return [rest.ByteSize() == len(each) for rest, each in zip(usual.requests, encoded, strict=True)]
+
+
+def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: int) -> Action | None:
+    """What `first_life` comes to for a request with the usual fields. None if a value asks for the general way."""
+    given = request.action
+    spec = given.spec
+    start = spec.schedule.start_time
+    start_us = us_of(start)
+    # A time that was not given is the epoch, and has passed.
+    if not now_us <= start_us < END_OF_TIME_US or not _is_whole(start.nanos):
+        return None
+    if _handler_is_wrong(spec.handler) or _names_are_wrong(request):
+        return None
+    at = start.SerializeToString()
+    length = len(at)
+    status = b"".join((_SCHEDULED, head(_SCHEDULED_TIME, length), at, head(_OCCURRENCE_TIME, length), at))
+    meta = encoded_meta(given, action_id, guid, now_us)
+    return Action(action_id, guid, meta, spec.SerializeToString() + _LEFT_OPEN, status, start_us)
+
+
+def _is_whole(nanos: int) -> bool:
+    """Within a second, and microseconds: what is finer would have to be rounded."""
+    return nanos % 1000 == 0 and 0 <= nanos < 1_000_000_000
+
+
+def _handler_is_wrong(handler: PythonHandler) -> bool:
+    content_type = handler.content_type
+    return bool(HANDLER_NAME(handler.name) or PAYLOAD(handler.payload) or (content_type and CONTENT_TYPE(content_type)))
+
+
+def _names_are_wrong(request: CreateActionRequest) -> bool:
+    request_id, given = request.request_id, request.action
+    if request_id and REQUEST_ID(request_id):
+        return True
+    if not given.HasField("meta"):
+        return False
+    meta = given.meta
+    return bool((meta.id and ID(meta.id)) or LABELS(meta.labels))
