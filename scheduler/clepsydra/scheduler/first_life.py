@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from clepsydra.core.defaults import fill_in
 from clepsydra.core.events import Accepted
+from clepsydra.core.ids import GUID_LENGTH
 from clepsydra.core.moments import END_OF_TIME_US, timestamp
 from clepsydra.core.transitions import Moment, step
 from clepsydra.core.validation import timing_violations
@@ -23,7 +24,10 @@ FIRST_REVISION = 1
 _ACCEPTED = Accepted()
 _UNBORN = Status()
 
-_ID, _GUID, _ETAG = Meta.ID_FIELD_NUMBER, Meta.GUID_FIELD_NUMBER, Meta.ETAG_FIELD_NUMBER
+_ID = Meta.ID_FIELD_NUMBER
+# All guids are of one length, and so are the etags of all first lives.
+_GUID_HEAD = head(Meta.GUID_FIELD_NUMBER, GUID_LENGTH)
+_ETAG_HEAD = head(Meta.ETAG_FIELD_NUMBER, len(etag_of("0" * GUID_LENGTH, FIRST_REVISION)))
 
 
 def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> Action:
@@ -45,11 +49,12 @@ def accepted(spec: Spec, now_us: int) -> tuple[Status, int]:
 
 
 def encoded_meta(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> bytes:
-    named, life, etag = action_id.encode(), guid.encode(), etag_of(guid, FIRST_REVISION).encode()
-    parts = (head(_ID, len(named)), named, head(_GUID, len(life)), life, head(_ETAG, len(etag)), etag)
-    meta = b"".join((*parts, _encoded_birth(now_us)))
+    assert len(guid) == GUID_LENGTH
+    named = action_id.encode()
+    etag = etag_of(guid, FIRST_REVISION).encode()
+    meta = b"".join((head(_ID, len(named)), named, _GUID_HEAD, guid.encode(), _ETAG_HEAD, etag, _encoded_birth(now_us)))
     if given.HasField("meta") and given.meta.labels:
-        return meta + Meta(labels=given.meta.labels).SerializeToString()
+        meta += Meta(labels=given.meta.labels).SerializeToString()
     return meta
 
 

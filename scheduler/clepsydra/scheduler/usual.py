@@ -26,7 +26,7 @@ from clepsydra.core.wire import head
 from clepsydra.scheduler.first_life import encoded_meta
 from clepsydra.store.port import Action
 from clepsydra.v1 import action_pb2, scheduler_pb2
-from clepsydra.v1.action_pb2 import Once, PythonHandler, Schedule, Spec, Status
+from clepsydra.v1.action_pb2 import Meta, Once, Schedule, Spec, Status
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
 
 # Each of these fields is looked at in `usual_life`.
@@ -42,6 +42,7 @@ _USUAL_FIELDS: dict[Any, set[str]] = {
 
 _REQUESTS = BatchCreateActionsRequest.REQUESTS_FIELD_NUMBER
 _SCHEDULED_TIME, _OCCURRENCE_TIME = Status.SCHEDULED_TIME_FIELD_NUMBER, Status.OCCURRENCE_TIME_FIELD_NUMBER
+_WHOLE_NANOS = range(0, 1_000_000_000, 1000)
 _SCHEDULED = Status(state=action_pb2.SCHEDULED).SerializeToString()
 _LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_DEFAULTS
 
@@ -89,10 +90,16 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
     spec = given.spec
     start = spec.schedule.start_time
     start_us = us_of(start)
-    # A time that was not given is the epoch, and has passed.
-    if not now_us <= start_us < END_OF_TIME_US or not _is_whole(start.nanos):
+    # A time that was not given is the epoch, and has passed. What is finer than a microsecond would have to be rounded.
+    if not now_us <= start_us < END_OF_TIME_US or start.nanos not in _WHOLE_NANOS:
         return None
-    if _handler_is_wrong(spec.handler) or _names_are_wrong(request):
+    handler = spec.handler
+    content_type = handler.content_type
+    if HANDLER_NAME(handler.name) or PAYLOAD(handler.payload) or (content_type and CONTENT_TYPE(content_type)):
+        return None
+    if request.request_id and REQUEST_ID(request.request_id):
+        return None
+    if given.HasField("meta") and _is_wrong(given.meta):
         return None
     at = start.SerializeToString()
     length = len(at)
@@ -101,21 +108,5 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
     return Action(action_id, guid, meta, spec.SerializeToString() + _LEFT_OPEN, status, start_us)
 
 
-def _is_whole(nanos: int) -> bool:
-    """Within a second, and microseconds: what is finer would have to be rounded."""
-    return nanos % 1000 == 0 and 0 <= nanos < 1_000_000_000
-
-
-def _handler_is_wrong(handler: PythonHandler) -> bool:
-    content_type = handler.content_type
-    return bool(HANDLER_NAME(handler.name) or PAYLOAD(handler.payload) or (content_type and CONTENT_TYPE(content_type)))
-
-
-def _names_are_wrong(request: CreateActionRequest) -> bool:
-    request_id, given = request.request_id, request.action
-    if request_id and REQUEST_ID(request_id):
-        return True
-    if not given.HasField("meta"):
-        return False
-    meta = given.meta
+def _is_wrong(meta: Meta) -> bool:
     return bool((meta.id and ID(meta.id)) or LABELS(meta.labels))
