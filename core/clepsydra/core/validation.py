@@ -78,8 +78,8 @@ def _labels(labels: Mapping[str, str]) -> Violations:
     if len(labels) > limits.LABELS:
         return _TOO_MANY_LABELS
     found = FINE
-    for key, value in labels.items():
-        violations = _LABEL_KEY(key) or _LABEL_VALUE(value)
+    for key in labels:  # noqa: PLC0206  # protobuf's items() costs three times as much
+        violations = _LABEL_KEY(key) or _LABEL_VALUE(labels[key])
         if violations:
             found += under(f"[{json.dumps(_shown(key), ensure_ascii=False)}]", violations)
     return found

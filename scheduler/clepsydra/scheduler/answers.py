@@ -4,18 +4,17 @@ from collections.abc import Iterable
 
 from google.rpc.status_pb2 import Status
 
-from clepsydra.core.wire import head
+from clepsydra.core.wire import Heads
 from clepsydra.store.port import Action
 from clepsydra.v1.action_pb2 import ScheduledAction
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsResponse
 
-_NUMBERS = {name: field.number for name, field in ScheduledAction.DESCRIPTOR.fields_by_name.items()}
-_META, _SPEC, _STATUS = _NUMBERS["meta"], _NUMBERS["spec"], _NUMBERS["status"]
-_RESULTS = BatchCreateActionsResponse.DESCRIPTOR.fields_by_name["results"].number
-_RESULT_NUMBERS = {
-    name: field.number for name, field in BatchCreateActionsResponse.Result.DESCRIPTOR.fields_by_name.items()
-}
-_ACTION, _ERROR = _RESULT_NUMBERS["action"], _RESULT_NUMBERS["error"]
+_META = Heads(ScheduledAction.META_FIELD_NUMBER)
+_SPEC = Heads(ScheduledAction.SPEC_FIELD_NUMBER)
+_STATUS = Heads(ScheduledAction.STATUS_FIELD_NUMBER)
+_RESULTS = Heads(BatchCreateActionsResponse.RESULTS_FIELD_NUMBER)
+_ACTION = Heads(BatchCreateActionsResponse.Result.ACTION_FIELD_NUMBER)
+_ERROR = Heads(BatchCreateActionsResponse.Result.ERROR_FIELD_NUMBER)
 
 
 def shown(action: Action) -> ScheduledAction:
@@ -27,11 +26,9 @@ def encoded_answer(action: Action) -> bytes:
     """A ScheduledAction; of the three messages in it, one that says nothing is left out."""
     _, _, meta, spec, status, _ = action
     if meta and spec and status:
-        return b"".join(
-            (head(_META, len(meta)), meta, head(_SPEC, len(spec)), spec, head(_STATUS, len(status)), status)
-        )
+        return b"".join((_META[len(meta)], meta, _SPEC[len(spec)], spec, _STATUS[len(status)], status))
     fields = ((_META, meta), (_SPEC, spec), (_STATUS, status))
-    return b"".join([head(number, len(content)) + content for number, content in fields if content])
+    return b"".join([heads[len(content)] + content for heads, content in fields if content])
 
 
 def encoded_answers(outcomes: Iterable[Action | Status]) -> bytes:
@@ -39,9 +36,10 @@ def encoded_answers(outcomes: Iterable[Action | Status]) -> bytes:
     parts: list[bytes] = []
     for outcome in outcomes:
         if isinstance(outcome, Action):
-            number, answer = _ACTION, encoded_answer(outcome)
+            answer = encoded_answer(outcome)
+            head = _ACTION[len(answer)]
         else:
-            number, answer = _ERROR, outcome.SerializeToString()
-        inner = head(number, len(answer))
-        parts += (head(_RESULTS, len(inner) + len(answer)), inner, answer)
+            answer = outcome.SerializeToString()
+            head = _ERROR[len(answer)]
+        parts += (_RESULTS[len(head) + len(answer)], head, answer)
     return b"".join(parts)

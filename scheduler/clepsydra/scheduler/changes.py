@@ -86,7 +86,10 @@ class Create:
         """What to write where nothing is, for a request with the usual fields; None: it has to be looked at closely."""
         stamp = self._stamp
         answer = usual_life(self.request, self.action_id, stamp.guid, stamp.now_us)
-        return None if answer is None else (answer, _new_life(answer, FIRST_REVISION, self._key, (), stamp, None))
+        if answer is None:
+            return None
+        stored = remembering(self._key, answer, FIRST_REVISION, (), stamp.now_us)
+        return answer, Put(None, stored, stamp.shard_id, stamp.now_us)
 
 
 class Update:

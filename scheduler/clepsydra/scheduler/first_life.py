@@ -11,7 +11,7 @@ from clepsydra.core.ids import GUID_LENGTH
 from clepsydra.core.moments import END_OF_TIME_US, timestamp
 from clepsydra.core.transitions import Moment, step
 from clepsydra.core.validation import timing_violations
-from clepsydra.core.wire import head
+from clepsydra.core.wire import Heads
 from clepsydra.scheduler.errors import InvalidArgument
 from clepsydra.scheduler.replays import etag_of
 from clepsydra.store.port import Action
@@ -24,10 +24,12 @@ FIRST_REVISION = 1
 _ACCEPTED = Accepted()
 _UNBORN = Status()
 
-_ID = Meta.ID_FIELD_NUMBER
+_ID = Heads(Meta.ID_FIELD_NUMBER)
+_CREATE_TIME, _UPDATE_TIME = Heads(Meta.CREATE_TIME_FIELD_NUMBER), Heads(Meta.UPDATE_TIME_FIELD_NUMBER)
+_ENCODED_REVISION = Meta(revision=FIRST_REVISION).SerializeToString()
 # All guids are of one length, and so are the etags of all first lives.
-_GUID_HEAD = head(Meta.GUID_FIELD_NUMBER, GUID_LENGTH)
-_ETAG_HEAD = head(Meta.ETAG_FIELD_NUMBER, len(etag_of("0" * GUID_LENGTH, FIRST_REVISION)))
+_GUID_HEAD = Heads(Meta.GUID_FIELD_NUMBER)[GUID_LENGTH]
+_ETAG_HEAD = Heads(Meta.ETAG_FIELD_NUMBER)[len(etag_of("0" * GUID_LENGTH, FIRST_REVISION))]
 
 
 def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> Action:
@@ -35,7 +37,8 @@ def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -
     spec = Spec()
     spec.CopyFrom(given.spec)
     status, at_us = accepted(spec, now_us)
-    meta = encoded_meta(given, action_id, guid, now_us)
+    labels = Meta(labels=given.meta.labels).SerializeToString() if given.meta.labels else b""
+    meta = encoded_meta(action_id, guid, labels, now_us)
     return Action(action_id, guid, meta, spec.SerializeToString(), status.SerializeToString(), at_us)
 
 
@@ -48,18 +51,17 @@ def accepted(spec: Spec, now_us: int) -> tuple[Status, int]:
     return status, at_us
 
 
-def encoded_meta(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> bytes:
+def encoded_meta(action_id: str, guid: str, encoded_labels: bytes, now_us: int) -> bytes:
+    """The meta of an action that was created just now; its labels are a Meta that has nothing else."""
     assert len(guid) == GUID_LENGTH
-    named = action_id.encode()
-    etag = etag_of(guid, FIRST_REVISION).encode()
-    meta = b"".join((head(_ID, len(named)), named, _GUID_HEAD, guid.encode(), _ETAG_HEAD, etag, _encoded_birth(now_us)))
-    if given.HasField("meta") and given.meta.labels:
-        meta += Meta(labels=given.meta.labels).SerializeToString()
-    return meta
+    named, etag = action_id.encode(), etag_of(guid, FIRST_REVISION).encode()
+    birth = _encoded_birth(now_us)
+    return b"".join((_ID[len(named)], named, _GUID_HEAD, guid.encode(), _ETAG_HEAD, etag, birth, encoded_labels))
 
 
 @lru_cache(1)
 def _encoded_birth(now_us: int) -> bytes:
     """What the metas of all actions that one batch creates have in common."""
-    now = timestamp(now_us)
-    return Meta(revision=FIRST_REVISION, create_time=now, update_time=now).SerializeToString()
+    now = timestamp(now_us).SerializeToString()
+    length = len(now)
+    return b"".join((_ENCODED_REVISION, _CREATE_TIME[length], now, _UPDATE_TIME[length], now))

@@ -12,7 +12,7 @@ sends batches while any wait.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from clepsydra.core.clock import Clock
 from clepsydra.scheduler.errors import DeadlinePassed, Overloaded
@@ -202,7 +202,8 @@ class Gathering(Generic[Item, Result]):
                 behind = self._behind[name] = deque()
             behind.append(parcel)
             return False
-        self._behind.update(dict.fromkeys(parcel.names))
+        for name in parcel.names:
+            self._behind[name] = None
         self._waiting.append(parcel)
         self._items_waiting += len(parcel.items)
         self._go_if_complete()
@@ -212,11 +213,12 @@ class Gathering(Generic[Item, Result]):
         batch: list[_Parcel[Item, Result]] = []
         left: list[object] = []
         room, places = self._bounds.batch_bytes, self._bounds.batch
+        now_us = self._clock.monotonic_us()
         while self._waiting and room > 0 and (len(self._waiting[0].items) <= places or not batch):
             parcel = self._waiting.popleft()
             self._items_waiting -= len(parcel.items)
             left += parcel.names
-            if parcel.results.done() or self._has_passed(parcel):
+            if parcel.results.done() or _has_passed(parcel, now_us):
                 self._let_go(parcel)
             else:
                 batch.append(parcel)
@@ -233,13 +235,6 @@ class Gathering(Generic[Item, Result]):
                     # The others stand behind the one that was the next of them.
                     self._behind[name] = behind
                     break
-
-    def _has_passed(self, parcel: _Parcel[Item, Result]) -> bool:
-        if parcel.deadline_us is None or parcel.deadline_us > self._clock.monotonic_us():
-            return False
-        passed = DeadlinePassed("the call's deadline passed before it was sent to the store")
-        parcel.results.set_result([passed] * len(parcel.items))
-        return True
 
     async def _send(self, batch: list[_Parcel[Item, Result]]) -> None:
         items = batch[0].items if len(batch) == 1 else [item for parcel in batch for item in parcel.items]
@@ -260,3 +255,12 @@ class Gathering(Generic[Item, Result]):
     def _let_go(self, parcel: _Parcel[Item, Result]) -> None:
         self._items -= len(parcel.items)
         self._bytes -= parcel.size
+
+
+def _has_passed(parcel: _Parcel[Any, Any], now_us: int) -> bool:
+    """Whether it is too late for a parcel; if so, its caller is told."""
+    if parcel.deadline_us is None or parcel.deadline_us > now_us:
+        return False
+    passed = DeadlinePassed("the call's deadline passed before it was sent to the store")
+    parcel.results.set_result([passed] * len(parcel.items))
+    return True

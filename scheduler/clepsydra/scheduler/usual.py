@@ -22,7 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 from clepsydra.core.defaults import ENCODED_DEFAULTS
 from clepsydra.core.moments import END_OF_TIME_US, us_of
 from clepsydra.core.validation import CONTENT_TYPE, HANDLER_NAME, ID, LABELS, PAYLOAD, REQUEST_ID
-from clepsydra.core.wire import head
+from clepsydra.core.wire import Heads
 from clepsydra.scheduler.first_life import encoded_meta
 from clepsydra.store.port import Action
 from clepsydra.v1 import action_pb2, scheduler_pb2
@@ -40,8 +40,11 @@ _USUAL_FIELDS: dict[Any, set[str]] = {
     action_pb2.PythonHandler: {"name", "payload", "content_type"},
 }
 
-_REQUESTS = BatchCreateActionsRequest.REQUESTS_FIELD_NUMBER
-_SCHEDULED_TIME, _OCCURRENCE_TIME = Status.SCHEDULED_TIME_FIELD_NUMBER, Status.OCCURRENCE_TIME_FIELD_NUMBER
+_REQUESTS = Heads(BatchCreateActionsRequest.REQUESTS_FIELD_NUMBER)
+_SCHEDULED_TIME, _OCCURRENCE_TIME = (
+    Heads(Status.SCHEDULED_TIME_FIELD_NUMBER),
+    Heads(Status.OCCURRENCE_TIME_FIELD_NUMBER),
+)
 _WHOLE_NANOS = range(0, 1_000_000_000, 1000)
 _SCHEDULED = Status(state=action_pb2.SCHEDULED).SerializeToString()
 _LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_DEFAULTS
@@ -72,7 +75,7 @@ _UsualRequests = _usual_messages()
 def usual_among(requests: Sequence[CreateActionRequest]) -> Sequence[bool]:
     """Which of them have none but the usual fields."""
     encoded = [request.SerializeToString() for request in requests]
-    together = b"".join([head(_REQUESTS, len(each)) + each for each in encoded])
+    together = b"".join([_REQUESTS[len(each)] + each for each in encoded])
     try:
         usual = _UsualRequests.FromString(together)
     except DecodeError:
@@ -99,14 +102,23 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
         return None
     if request.request_id and REQUEST_ID(request.request_id):
         return None
-    if given.HasField("meta") and _is_wrong(given.meta):
-        return None
+    labels = b""
+    if given.HasField("meta"):
+        if (given.meta.id and ID(given.meta.id)) or LABELS(given.meta.labels):
+            return None
+        labels = _encoded_labels(given.meta)
     at = start.SerializeToString()
     length = len(at)
-    status = b"".join((_SCHEDULED, head(_SCHEDULED_TIME, length), at, head(_OCCURRENCE_TIME, length), at))
-    meta = encoded_meta(given, action_id, guid, now_us)
+    status = b"".join((_SCHEDULED, _SCHEDULED_TIME[length], at, _OCCURRENCE_TIME[length], at))
+    meta = encoded_meta(action_id, guid, labels, now_us)
     return Action(action_id, guid, meta, spec.SerializeToString() + _LEFT_OPEN, status, start_us)
 
 
-def _is_wrong(meta: Meta) -> bool:
-    return bool((meta.id and ID(meta.id)) or LABELS(meta.labels))
+def _encoded_labels(meta: Meta) -> bytes:
+    """What a usual meta says beside the id."""
+    if not meta.labels:
+        return b""
+    rest = Meta()
+    rest.CopyFrom(meta)
+    rest.ClearField("id")
+    return rest.SerializeToString()
