@@ -51,7 +51,17 @@ def _without_payload(request: CreateActionRequest) -> None:
     request.action.spec.handler.ClearField("content_type")
 
 
-@pytest.mark.parametrize("change", [lambda request: None, _named, _without_payload])
+def _without_a_time(request: CreateActionRequest) -> None:
+    request.action.spec.ClearField("schedule")
+
+
+def _with_a_delay(request: CreateActionRequest) -> None:
+    # What is finer than a microsecond is rounded up.
+    delay = request.action.spec.schedule.delay
+    delay.seconds, delay.nanos = 3, 1
+
+
+@pytest.mark.parametrize("change", [lambda request: None, _named, _without_payload, _without_a_time, _with_a_delay])
 @pytest.mark.parametrize("start_us", [_NOW_US, _NOW_US + 1, END_OF_TIME_US - 1])
 def test_a_usual_request_is_taken_in_as_the_rules_and_the_state_machine_would(
     start_us: int, change: Callable[[CreateActionRequest], None]
@@ -69,8 +79,11 @@ def _start(request: CreateActionRequest, seconds: int, nanos: int) -> None:
 
 _UNUSUAL: dict[str, Callable[[CreateActionRequest], object]] = {
     "says nothing": lambda request: request.Clear(),
-    "no time": lambda request: request.action.spec.ClearField("schedule"),
-    "a delay": lambda request: request.action.spec.schedule.delay.CopyFrom(duration(SECOND_US)),
+    "a delay that is none": lambda request: setattr(request.action.spec.schedule.delay, "nanos", -1),
+    "a delay that is too long": lambda request: setattr(
+        request.action.spec.schedule.delay, "seconds", 71 * 365 * 86400
+    ),
+    "a delay with an unknown field": lambda request: request.action.spec.schedule.delay.MergeFromString(b"\x18\x01"),
     "a time that has passed": lambda request: set_us(request.action.spec.schedule.start_time, _NOW_US - 1),
     "a time beyond the end": lambda request: set_us(request.action.spec.schedule.start_time, END_OF_TIME_US),
     "a time to be rounded": lambda request: _start(request, 1_800_000_000, 1),
@@ -129,8 +142,9 @@ def test_whatever_is_sent_comes_to_the_same_either_way() -> None:
     taken_as_usual = 0
     for _ in range(3000):
         sound = _usual_request(_NOW_US + chance.choice([-1, 0, 1, SECOND_US]))
-        if chance.random() < 0.5:
-            _named(sound)
+        for change in (_named, _with_a_delay):
+            if chance.random() < 0.5:
+                change(sound)
         try:
             request = CreateActionRequest.FromString(bent(chance, sound))
         except DecodeError:

@@ -53,7 +53,7 @@ def accepted(spec: Spec, now_us: int) -> tuple[Status, int]:
 
 def encoded_meta(action_id: str, guid: str, encoded_labels: bytes, now_us: int) -> bytes:
     """The meta of an action that was created just now; its labels are a Meta that has nothing else."""
-    assert len(guid) == GUID_LENGTH
+    assert len(guid) == GUID_LENGTH, "its head was made for that"
     named, etag = action_id.encode(), etag_of(guid, FIRST_REVISION).encode()
     birth = _encoded_birth(now_us)
     return b"".join((_ID[len(named)], named, _GUID_HEAD, guid.encode(), _ETAG_HEAD, etag, birth, encoded_labels))

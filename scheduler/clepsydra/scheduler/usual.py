@@ -1,10 +1,10 @@
 """The usual creation, in few steps.
 
-Most actions are to run once, at a time that was given, by a handler, and leave all else to the defaults. Such a request
-is recognised without a look at what it does not say: it is read as messages that have the usual fields only, and if
-nothing is lost by that, nothing else is in it, neither a field that takes more thought nor one that nobody knows. For
-hundreds of requests that is one call. What is left to check are a few values, and what is stored is put together from
-encoded parts (`core/wire.py`).
+Most actions are to be run once by a handler, and leave all else to the defaults. Such a request is recognised without
+a look at what it does not say: it is read as messages that have the usual fields only, and if nothing is lost by that,
+nothing else is in it, neither a field that takes more thought nor one that nobody knows. For hundreds of requests that
+is one call. What is left to check are a few values, and what is stored is put together from encoded parts
+(`core/wire.py`).
 
 All that is not usual, and all that is wrong, goes the general way, by the rules and the state machine, and is
 explained there. `tests/scheduler/test_usual.py` holds both ways to the same results.
@@ -13,15 +13,15 @@ explained there. `tests/scheduler/test_usual.py` holds both ways to the same res
 from collections.abc import Sequence
 from typing import Any
 
-from google.protobuf import timestamp_pb2
+from google.protobuf import duration_pb2, timestamp_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from clepsydra.core.defaults import ENCODED_DEFAULTS
-from clepsydra.core.moments import END_OF_TIME_US, us_of
-from clepsydra.core.validation import CONTENT_TYPE, HANDLER_NAME, ID, LABELS, PAYLOAD, REQUEST_ID
+from clepsydra.core.moments import END_OF_TIME_US, duration_us, set_us, us_of
+from clepsydra.core.validation import CONTENT_TYPE, DELAY, HANDLER_NAME, ID, LABELS, PAYLOAD, REQUEST_ID
 from clepsydra.core.wire import Heads
 from clepsydra.scheduler.first_life import encoded_meta
 from clepsydra.store.port import Action
@@ -36,15 +36,16 @@ _USUAL_FIELDS: dict[Any, set[str]] = {
     action_pb2.ScheduledAction: {"meta", "spec"},
     action_pb2.Meta: {"id", "labels"},
     action_pb2.Spec: {"schedule", "handler"},
-    action_pb2.Schedule: {"start_time"},
+    action_pb2.Schedule: {"start_time", "delay"},
     action_pb2.PythonHandler: {"name", "payload", "content_type"},
 }
 
+# In which nothing is left out.
+_WHOLE_FILES: tuple[Any, ...] = (timestamp_pb2.DESCRIPTOR, duration_pb2.DESCRIPTOR)
+
 _REQUESTS = Heads(BatchCreateActionsRequest.REQUESTS_FIELD_NUMBER)
-_SCHEDULED_TIME, _OCCURRENCE_TIME = (
-    Heads(Status.SCHEDULED_TIME_FIELD_NUMBER),
-    Heads(Status.OCCURRENCE_TIME_FIELD_NUMBER),
-)
+_SCHEDULED_TIME = Heads(Status.SCHEDULED_TIME_FIELD_NUMBER)
+_OCCURRENCE_TIME = Heads(Status.OCCURRENCE_TIME_FIELD_NUMBER)
 _WHOLE_NANOS = range(0, 1_000_000_000, 1000)
 _SCHEDULED = Status(state=action_pb2.SCHEDULED).SerializeToString()
 _LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_DEFAULTS
@@ -53,7 +54,7 @@ _LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_
 def _usual_messages() -> Any:
     """BatchCreateActionsRequest and what is in it, without all other fields."""
     file = FileDescriptorProto(name="usual.proto", package="clepsydra.v1", syntax="proto3")
-    file.dependency.append(timestamp_pb2.DESCRIPTOR.name)
+    file.dependency.extend(known.name for known in _WHOLE_FILES)
     for kind, usual in _USUAL_FIELDS.items():
         described = file.message_type.add()
         kind.DESCRIPTOR.CopyToProto(described)
@@ -64,7 +65,8 @@ def _usual_messages() -> Any:
             field.ClearField("oneof_index")
             described.field.append(field)
     pool: Any = DescriptorPool()
-    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    for known in _WHOLE_FILES:
+        pool.AddSerializedFile(known.serialized_pb)
     pool.AddSerializedFile(file.SerializeToString())
     return GetMessageClass(pool.FindMessageTypeByName(BatchCreateActionsRequest.DESCRIPTOR.full_name))
 
@@ -91,9 +93,13 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
     """What `first_life` comes to for a request with the usual fields. None if a value asks for the general way."""
     given = request.action
     spec = given.spec
+    if not spec.schedule.HasField("start_time"):
+        if DELAY(spec.schedule.delay):
+            return None
+        spec = _delayed(spec, now_us)
     start = spec.schedule.start_time
     start_us = us_of(start)
-    # A time that was not given is the epoch, and has passed. What is finer than a microsecond would have to be rounded.
+    # What is finer than a microsecond would have to be rounded.
     if not now_us <= start_us < END_OF_TIME_US or start.nanos not in _WHOLE_NANOS:
         return None
     handler = spec.handler
@@ -112,6 +118,14 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
     status = b"".join((_SCHEDULED, _SCHEDULED_TIME[length], at, _OCCURRENCE_TIME[length], at))
     meta = encoded_meta(action_id, guid, labels, now_us)
     return Action(action_id, guid, meta, spec.SerializeToString() + _LEFT_OPEN, status, start_us)
+
+
+def _delayed(given: Spec, now_us: int) -> Spec:
+    """The spec with the start time that its delay comes to, or its silence."""
+    spec = Spec()
+    spec.CopyFrom(given)
+    set_us(spec.schedule.start_time, now_us + duration_us(given.schedule.delay))
+    return spec
 
 
 def _encoded_labels(meta: Meta) -> bytes:
