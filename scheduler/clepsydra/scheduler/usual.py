@@ -7,8 +7,8 @@ is one call. What is left to check are a few values, and what is stored is put t
 (`core/wire.py`).
 
 All that is not usual, and all that is wrong, goes the general way, by the rules and the state machine, and is
-explained there. `tests/scheduler/test_usual.py` holds both ways to the same results, and decision 0007 says why there are
-two.
+explained there. `tests/scheduler/test_usual.py` holds both ways to the same results; docs/decisions/0007 says why
+there are two.
 """
 
 from collections.abc import Sequence
