@@ -60,10 +60,10 @@ class SqliteStore:
     def open(cls, path: str, clock: Clock) -> "SqliteStore":
         shards = installation.check(path)
         writer, reader, checkpointer = (_connected(path) for _ in range(3))
-        lane = ThreadLane(writer, commit_together(path), "clepsydra-writer", _GROUP)
+        checkpoints = Checkpoints(checkpointer, writer)
+        lane = ThreadLane(writer, commit_together(path, checkpoints.committed), "clepsydra-writer", _GROUP)
         store = cls(shards, clock, lane, ThreadLane(reader, read_together(path), "clepsydra-reader", _GROUP))
-        store._checkpoints = Checkpoints(checkpointer)
-        store._checkpoints.watch(writer)
+        store._checkpoints = checkpoints
         store._arrivals = Arrivals(store._hints, writer, lane, _watch(path))
         return store
 

@@ -1,6 +1,6 @@
 """How operations run together: writers in one transaction, readers each in its own snapshot."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import apsw
@@ -35,14 +35,17 @@ class AtOnce(Generic[T]):
         return self._result
 
 
-def commit_together(path: str) -> RunTogether:
-    """Many callers' work, one commit, one sync of the disk."""
+def commit_together(path: str, committed: Callable[[], None] = lambda: None) -> RunTogether:
+    """Many callers' work, one commit, one sync of the disk; then `committed` is called."""
 
     def run(connection: apsw.Connection, operations: Sequence[Operation[Any]]) -> list[Ended]:
         only = operations[0]
         if len(operations) == 1 and isinstance(only, AtOnce):
-            return [_commit_statement(connection, only, path)]
-        return _commit_transaction(connection, operations, path)
+            ended = [_commit_statement(connection, only, path)]
+        else:
+            ended = _commit_transaction(connection, operations, path)
+        committed()
+        return ended
 
     return run
 
