@@ -11,7 +11,7 @@ such rows to the next of a few sizes, and is one statement. A table would keep t
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
@@ -23,46 +23,53 @@ _MOST = 512
 _STEP = 64
 
 
+class View(NamedTuple):
+    """A temporary view whose triggers carry out what is inserted into it."""
+
+    name: str
+    # Values that all rows of a statement have in common. They come first, and are bound once.
+    shared: int
+    # Values of each row's own.
+    own: int
+
+    def insert(self, bindings: list[Any]) -> str:
+        """The statement that inserts these rows; to their values are added the NULLs that fill it up.
+
+        >>> bindings = ["shared", 1, 2, 3, 4, 5, 6]
+        >>> View("v", shared=1, own=2).insert(bindings)
+        'INSERT INTO temp.v VALUES (?1,?,?),(?1,?,?),(?1,?,?),(?1,?,?)'
+        >>> bindings
+        ['shared', 1, 2, 3, 4, 5, 6, None, None]
+        """
+        rows = (len(bindings) - self.shared) // self.own
+        size = _filled_up(rows)
+        bindings += [None] * ((size - rows) * self.own)
+        return _insert(self.name, self.shared, self.own, size)
+
+
 def portions(batch: Sequence[T]) -> list[Sequence[T]]:
-    """The batch in as few pieces as there must be statements."""
+    """The batch in as few pieces as it needs statements to be inserted into a view."""
     return [batch[start : start + _MOST] for start in range(0, len(batch), _MOST)]
 
 
-def filled_up(rows: int) -> int:
-    """The size of the statement for so many rows.
-
-    >>> [filled_up(rows) for rows in (1, 5, 33, 64, 65, 500)]
+def _filled_up(rows: int) -> int:
+    """
+    >>> [_filled_up(rows) for rows in (1, 5, 33, 64, 65, 500)]
     [1, 8, 64, 64, 128, 512]
     """
     return -(-rows // _STEP) * _STEP if rows > _STEP else 1 << (rows - 1).bit_length()
 
 
 @cache
-def into_view(view: str, columns: int, rows: int, shared: int = 0) -> str:
-    """A statement for so many rows; the values that all of them share come first, and are bound once.
-
-    >>> into_view("v", columns=2, rows=3, shared=1)
-    'INSERT INTO temp.v VALUES (?1,?,?),(?1,?,?),(?1,?,?),(?1,?,?)'
-    """
-    row = ",".join([*(f"?{n + 1}" for n in range(shared)), *("?" * columns)])
-    return f"INSERT INTO temp.{view} VALUES " + ",".join([f"({row})"] * filled_up(rows))  # noqa: S608 - our own name
-
-
-def fill_up(bindings: list[Any], columns: int, rows: int) -> None:
-    """Add the NULLs that such a statement wants beyond the rows that there are."""
-    bindings += [None] * (columns * (filled_up(rows) - rows))
+def _insert(table: str, shared: int, own: int, rows: int) -> str:
+    row = ",".join([*(f"?{n + 1}" for n in range(shared)), *("?" * own)])
+    return f"INSERT INTO temp.{table} VALUES " + ",".join([f"({row})"] * rows)  # noqa: S608 - the name is our own
 
 
 def load(connection: apsw.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows into a temporary table, in the order of its columns."""
     for piece in _pieces(rows):
-        connection.execute(_into_table(table, len(piece[0]), len(piece)), tuple(chain.from_iterable(piece)))
-
-
-@cache
-def _into_table(table: str, columns: int, rows: int) -> str:
-    row = ",".join("?" * columns)
-    return f"INSERT INTO temp.{table} VALUES " + ",".join([f"({row})"] * rows)  # noqa: S608 - the name is our own
+        connection.execute(_insert(table, 0, len(piece[0]), len(piece)), tuple(chain.from_iterable(piece)))
 
 
 def _pieces(batch: Sequence[T]) -> Iterator[Sequence[T]]:

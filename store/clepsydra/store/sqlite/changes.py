@@ -7,7 +7,7 @@ left to do in Python but to bind it.
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -23,7 +23,7 @@ from clepsydra.store.port import (
     Queue,
     Row,
 )
-from clepsydra.store.sqlite.batches import fill_up, into_view, load, portions
+from clepsydra.store.sqlite.batches import View, load, portions
 from clepsydra.store.sqlite.connection import fetch, run, value
 from clepsydra.store.sqlite.execution import Operation
 from clepsydra.store.sqlite.transactions import AtOnce
@@ -42,22 +42,16 @@ _PUT_RESULTS = {
 
 _HINDERED = {"d": AdvanceOutcome.DONE, "s": AdvanceOutcome.STALE, "g": AdvanceOutcome.GONE}
 
-
-class _Advancing(NamedTuple):
-    """Where advances from a queue are inserted, and what judges them if one was hindered."""
-
-    view: str
-    judge: str
-
-
-_ADVANCING = {
-    Queue.INCOMING: _Advancing("advances_from_incoming", "judge_advances_from_incoming"),
-    Queue.PROCESSING: _Advancing("advances_in_processing", "judge_advances_in_processing"),
+_CREATIONS = View("creations", shared=0, own=8)
+_MIGRATIONS = View("migrations", shared=2, own=4)
+_ADVANCES = {
+    Queue.INCOMING: View("advances_from_incoming", shared=2, own=8),
+    Queue.PROCESSING: View("advances_in_processing", shared=2, own=8),
 }
-
-# Of what is bound for each row.
-_CREATION_COLUMNS = 8
-_ADVANCE_COLUMNS = 8
+_ADVANCE_JUDGES = {
+    Queue.INCOMING: "judge_advances_from_incoming",
+    Queue.PROCESSING: "judge_advances_in_processing",
+}
 
 _NOT_SEEN = (None, None, None)
 
@@ -74,10 +68,8 @@ def _create(puts: Sequence[Put], oldest_us: int) -> AtOnce[list[PutResult]]:
     bindings: list[object] = []
     for _, action, shard_id, created_at_us in puts:
         bindings += (*action, shard_id, created_at_us)
-    fill_up(bindings, _CREATION_COLUMNS, len(puts))
-    statement = into_view("creations", _CREATION_COLUMNS, len(puts))
     otherwise = partial(_put_as_judged, puts=puts, oldest_us=oldest_us)
-    return AtOnce(statement, bindings, [_DONE] * len(puts), otherwise)
+    return AtOnce(_CREATIONS.insert(bindings), bindings, [_DONE] * len(puts), otherwise)
 
 
 def _put_as_judged(connection: apsw.Connection, puts: Sequence[Put], oldest_us: int) -> list[PutResult]:
@@ -117,12 +109,14 @@ def _put_row(n: int, put: Put) -> tuple[object, ...]:
 
 
 def migrate(connection: apsw.Connection, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-    moved = 0
-    if rows:
-        _load_keys(connection, rows)
-        value(connection, "migrate", {"sync_guid": mark.sync_guid, "at": mark.at_us})
-        run(connection, "drop_from_incoming")
-        moved = connection.changes()
+    changes_before = connection.total_changes()
+    for portion in portions(rows):
+        bindings: list[object] = [*mark]
+        for row in portion:
+            bindings += row[1:5]
+        connection.execute(_MIGRATIONS.insert(bindings), bindings)
+    # Each row that was there was written to one queue and deleted from the other.
+    moved = (connection.total_changes() - changes_before) // 2
     for queue in Queue:
         _drop(connection, queue, [row for row in stale if row.queue is queue])
     return moved
@@ -157,12 +151,11 @@ def _advance_in_both(connection: apsw.Connection, advances: Sequence[Advance], m
 
 def _advance(queue: Queue, advances: Sequence[Advance], mark: Mark) -> AtOnce[list[AdvanceOutcome]]:
     bindings: list[object] = [*mark]
-    for row, *change in advances:
-        bindings += (*row[1:5], *change)
-    fill_up(bindings, _ADVANCE_COLUMNS, len(advances))
-    statement = into_view(_ADVANCING[queue].view, _ADVANCE_COLUMNS, len(advances), shared=len(mark))
+    for row, to_us, seen_us, status, planned_us in advances:
+        bindings += (row[1], row[2], row[3], row[4], to_us, seen_us, status, planned_us)
     otherwise = partial(_advance_as_judged, queue=queue, advances=advances, mark=mark)
-    return AtOnce(statement, bindings, [AdvanceOutcome.DONE] * len(advances), otherwise)
+    done = [AdvanceOutcome.DONE] * len(advances)
+    return AtOnce(_ADVANCES[queue].insert(bindings), bindings, done, otherwise)
 
 
 def _advance_as_judged(
@@ -175,7 +168,7 @@ def _advance_as_judged(
         "advances",
         [(n, *each.row[1:5], each.to_us, each.seen_scheduled_at_us) for n, each in enumerate(advances)],
     )
-    hindered = dict(fetch(connection, _ADVANCING[queue].judge, mark))
+    hindered = dict(fetch(connection, _ADVANCE_JUDGES[queue], mark))
     free = [each for n, each in enumerate(advances) if n not in hindered]
     if free:
         _advance(queue, free, mark).done(connection)

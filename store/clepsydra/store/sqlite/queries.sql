@@ -1,4 +1,4 @@
--- Every statement takes its whole batch at once. Creations and advances, which are nearly all that is written, are inserted
+-- Every statement takes its whole batch at once. Creations, migrations and advances, nearly all that is written, are inserted
 -- into views, whose triggers carry them out: so a batch is one statement, runs to its end without Python's global lock, and
 -- does all or nothing. Where one of them is hindered, the batch is loaded into a temporary table, judged there by one
 -- statement, and then written according to the judgement, which is one letter per row. So are puts of other kinds.
@@ -40,7 +40,8 @@ CREATE TEMP TABLE action_ids (
 );
 
 -- What is inserted into these views is carried out by their triggers: a batch is one statement, and does all or nothing. A
--- row of NULLs stands for no row: see batches.py.
+-- row of NULLs stands for no row: see batches.py. The REPLACE of queue rows is for a damaged installation, which may have two
+-- live rows of an action: a move of one onto the other must not stop a worker.
 -- name: writing
 CREATE TEMP VIEW creations AS
 SELECT
@@ -56,6 +57,25 @@ BEGIN
     VALUES (0, NEW.action_id, NEW.meta, NEW.guid, NEW.spec, NEW.status, NEW.scheduled_at);
     INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)
     VALUES (NEW.shard_id, NEW.created_at, NEW.action_id, NEW.guid, NEW.scheduled_at);
+END;
+
+-- Only what still exists is moved.
+CREATE TEMP VIEW migrations AS
+SELECT NULL AS sync_guid, NULL AS moved_at, NULL AS shard_id, NULL AS at, NULL AS action_id, NULL AS guid;
+
+CREATE TEMP TRIGGER migrate_row INSTEAD OF INSERT ON migrations WHEN NEW.action_id IS NOT NULL
+BEGIN
+    INSERT OR REPLACE INTO processing_queue (
+        shard_id, scheduled_at, action_id, action_guid,
+        added_to_incoming_queue_at,
+        moved_from_incoming_to_processing_queue_by_sync_with_guid,
+        moved_from_incoming_to_processing_queue_at
+    )
+    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, NEW.sync_guid, NEW.moved_at
+    FROM incoming_queue
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    DELETE FROM incoming_queue
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
 END;
 
 -- The guard: whatever finds the action or the row not as it was seen takes back the whole statement.
@@ -317,18 +337,6 @@ FROM (
 LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
 ORDER BY q.scheduled_at, q.action_id, q.action_guid;
-
--- name: migrate
-INSERT OR REPLACE INTO processing_queue (
-    shard_id, scheduled_at, action_id, action_guid,
-    added_to_incoming_queue_at,
-    moved_from_incoming_to_processing_queue_by_sync_with_guid,
-    moved_from_incoming_to_processing_queue_at
-)
-SELECT q.shard_id, q.scheduled_at, q.action_id, q.action_guid, q.created_at, :sync_guid, :at
-FROM temp.row_keys AS k
-JOIN incoming_queue AS q
-    ON q.shard_id = k.shard_id AND q.created_at = k.at AND q.action_id = k.action_id AND q.action_guid = k.guid;
 
 -- name: drop_from_incoming
 DELETE FROM incoming_queue
