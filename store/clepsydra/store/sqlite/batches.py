@@ -3,42 +3,79 @@
 SQLite takes many rows in one `INSERT … VALUES (…), (…), …`, and runs it without Python's global lock, while a step per
 row would take and give back that lock for every row. A statement is prepared once for each number of rows, so there
 may not be too many of those numbers.
+
+What goes into a view is carried out by its triggers, and they pass over a row of NULLs: so a batch is filled up with
+such rows to the next of a few sizes, and is one statement. A table would keep them: there a batch is taken in pieces.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
+T = TypeVar("T")
+
 # A statement with more rows would be too long for apsw to keep it.
 _MOST = 512
-# Large pieces have a multiple of this, and what is left over is a piece of its own.
+# Large sizes are a multiple of this.
 _STEP = 64
 
 
-@cache
-def _into_temporary(table: str, shared: int, columns: int) -> str:
-    values = [*(f"?{n + 1}" for n in range(shared)), *("?" * columns)]
-    return f"INSERT INTO temp.{table} VALUES ({', '.join(values)})"  # noqa: S608 - the names are our own
+class View(NamedTuple):
+    """A temporary view whose triggers carry out what is inserted into it."""
+
+    name: str
+    # Values that all rows of a statement have in common. They come first, and are bound once.
+    shared: int
+    # Values of each row's own.
+    own: int
+
+    def insert(self, bindings: list[Any]) -> str:
+        """The statement that inserts these rows; to their values are added the NULLs that fill it up.
+
+        >>> bindings = ["shared", 1, 2, 3, 4, 5, 6]
+        >>> View("v", shared=1, own=2).insert(bindings)
+        'INSERT INTO temp.v VALUES (?1,?,?),(?1,?,?),(?1,?,?),(?1,?,?)'
+        >>> bindings
+        ['shared', 1, 2, 3, 4, 5, 6, None, None]
+        """
+        rows = (len(bindings) - self.shared) // self.own
+        size = _filled_up(rows)
+        bindings += [None] * ((size - rows) * self.own)
+        return _insert(self.name, self.shared, self.own, size)
 
 
-@cache
-def for_rows(insert: str, rows: int) -> str:
-    """A statement that inserts one row, made to insert so many.
+def portions(batch: Sequence[T]) -> list[Sequence[T]]:
+    """The batch in as few pieces as it needs statements to be inserted into a view."""
+    return [batch[start : start + _MOST] for start in range(0, len(batch), _MOST)]
 
-    >>> for_rows("INSERT INTO t (a, b) VALUES (?, ?);", 2)
-    'INSERT INTO t (a, b) VALUES (?,?),(?,?)'
+
+def _filled_up(rows: int) -> int:
     """
-    head, values, row = insert.rstrip(";").rpartition("VALUES ")
-    return head + values + ",".join([row.replace(" ", "")] * rows)
+    >>> [_filled_up(rows) for rows in (1, 5, 33, 64, 65, 500)]
+    [1, 8, 64, 64, 128, 512]
+    """
+    return -(-rows // _STEP) * _STEP if rows > _STEP else 1 << (rows - 1).bit_length()
 
 
-def chunks(batch: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """The batch in few pieces.
+@cache
+def _insert(table: str, shared: int, own: int, rows: int) -> str:
+    row = ",".join([*(f"?{n + 1}" for n in range(shared)), *("?" * own)])
+    return f"INSERT INTO temp.{table} VALUES " + ",".join([f"({row})"] * rows)  # noqa: S608 - the name is our own
 
-    >>> [len(chunk) for chunk in chunks(range(1100))]
+
+def load(connection: apsw.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows into a temporary table, in the order of its columns."""
+    for piece in _pieces(rows):
+        connection.execute(_insert(table, 0, len(piece[0]), len(piece)), tuple(chain.from_iterable(piece)))
+
+
+def _pieces(batch: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Large pieces, and what is left over as a piece of its own.
+
+    >>> [len(piece) for piece in _pieces(range(1100))]
     [512, 512, 64, 12]
     """
     start = 0
@@ -46,18 +83,3 @@ def chunks(batch: Sequence[Any]) -> Iterator[Sequence[Any]]:
         size = min(_MOST, left - left % _STEP) or left
         yield batch[start : start + size]
         start += size
-
-
-def insert(
-    connection: apsw.Connection, statement: str, rows: Sequence[Sequence[Any]], shared: tuple[Any, ...] = ()
-) -> None:
-    """Insert a chunk of rows by a statement that is written for one; values that all rows share are bound once."""
-    connection.execute(for_rows(statement, len(rows)), (*shared, *chain.from_iterable(rows)))
-
-
-def load(
-    connection: apsw.Connection, table: str, rows: Sequence[tuple[Any, ...]], shared: tuple[Any, ...] = ()
-) -> None:
-    """Insert rows into a temporary table or view, in the order of its columns; what they share comes first."""
-    for chunk in chunks(rows):
-        insert(connection, _into_temporary(table, len(shared), len(chunk[0])), chunk, shared)

@@ -1,7 +1,13 @@
-"""The writes, as operations on a connection: each takes its whole batch through set-based statements."""
+"""The writes, as operations on a connection: each takes its whole batch through set-based statements.
+
+What is written most often, creations and advances, is made ready by the caller: then the writer's thread has nothing
+left to do in Python but to bind it.
+"""
 
 import json
 from collections.abc import Sequence
+from functools import partial
+from typing import TypeVar
 
 import apsw
 
@@ -17,8 +23,12 @@ from clepsydra.store.port import (
     Queue,
     Row,
 )
-from clepsydra.store.sqlite.batches import chunks, insert, load
-from clepsydra.store.sqlite.connection import QUERIES, fetch, run, value
+from clepsydra.store.sqlite.batches import View, load, portions
+from clepsydra.store.sqlite.connection import fetch, run, value
+from clepsydra.store.sqlite.execution import Operation
+from clepsydra.store.sqlite.transactions import AtOnce
+
+T = TypeVar("T")
 
 _DONE = PutResult(PutOutcome.DONE)
 
@@ -32,38 +42,37 @@ _PUT_RESULTS = {
 
 _HINDERED = {"d": AdvanceOutcome.DONE, "s": AdvanceOutcome.STALE, "g": AdvanceOutcome.GONE}
 
-# Where advances from a queue are inserted, and what judges those that were not carried out.
-_ADVANCING = (
-    (Queue.INCOMING, "advances_from_incoming", "judge_hindered_in_incoming"),
-    (Queue.PROCESSING, "advances_in_processing", "judge_hindered_in_processing"),
-)
+_CREATIONS = View("creations", shared=0, own=8)
+_MIGRATIONS = View("migrations", shared=2, own=4)
+_ADVANCES = {
+    Queue.INCOMING: View("advances_from_incoming", shared=2, own=8),
+    Queue.PROCESSING: View("advances_in_processing", shared=2, own=8),
+}
+_ADVANCE_JUDGES = {
+    Queue.INCOMING: "judge_advances_from_incoming",
+    Queue.PROCESSING: "judge_advances_in_processing",
+}
 
 _NOT_SEEN = (None, None, None)
 
 
-def put(connection: apsw.Connection, puts: Sequence[Put], oldest_us: int) -> list[PutResult]:
+def put(puts: Sequence[Put], oldest_us: int) -> Operation[list[PutResult]]:
     for seen, _, shard_id, created_at_us in puts:
         if seen is not None or shard_id is None or created_at_us < oldest_us:
-            return _judged(connection, puts, oldest_us)
+            return partial(_put_as_judged, puts=puts, oldest_us=oldest_us)
     # All are creations, most likely of what is not there: then the table's own key judges them.
-    results: list[PutResult] = []
-    for chunk in chunks(puts):
-        results += _created(connection, chunk) or _judged(connection, chunk, oldest_us)
-    return results
+    return _one_after_the_other([_create(portion, oldest_us) for portion in portions(puts)])
 
 
-def _created(connection: apsw.Connection, puts: Sequence[Put]) -> list[PutResult] | None:
-    """Create all, or none of them: then one was there already, and SQLite has taken back the whole statement."""
-    try:
-        insert(connection, QUERIES["write_new_life"], [put.action for put in puts])
-    except apsw.ConstraintError:
-        return None
-    rows = [(shard_id, created_at_us, action[0], action[1], action[5]) for _, action, shard_id, created_at_us in puts]
-    insert(connection, QUERIES["append_row"], rows)
-    return [_DONE] * len(puts)
+def _create(puts: Sequence[Put], oldest_us: int) -> AtOnce[list[PutResult]]:
+    bindings: list[object] = []
+    for _, action, shard_id, created_at_us in puts:
+        bindings += (*action, shard_id, created_at_us)
+    otherwise = partial(_put_as_judged, puts=puts, oldest_us=oldest_us)
+    return AtOnce(_CREATIONS.insert(bindings), bindings, [_DONE] * len(puts), otherwise)
 
 
-def _judged(connection: apsw.Connection, puts: Sequence[Put], oldest_us: int) -> list[PutResult]:
+def _put_as_judged(connection: apsw.Connection, puts: Sequence[Put], oldest_us: int) -> list[PutResult]:
     run(connection, "clear_puts")
     load(connection, "puts", [_put_row(n, put) for n, put in enumerate(puts)])
     run(connection, "judge_puts", {"oldest": oldest_us})
@@ -100,12 +109,14 @@ def _put_row(n: int, put: Put) -> tuple[object, ...]:
 
 
 def migrate(connection: apsw.Connection, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-    moved = 0
-    if rows:
-        _load_keys(connection, rows)
-        value(connection, "migrate", {"sync_guid": mark.sync_guid, "at": mark.at_us})
-        run(connection, "drop_from_incoming")
-        moved = connection.changes()
+    changes_before = connection.total_changes()
+    for portion in portions(rows):
+        bindings: list[object] = [*mark]
+        for row in portion:
+            bindings += row[1:5]
+        connection.execute(_MIGRATIONS.insert(bindings), bindings)
+    # Each row that was there was written to one queue and deleted from the other.
+    moved = (connection.total_changes() - changes_before) // 2
     for queue in Queue:
         _drop(connection, queue, [row for row in stale if row.queue is queue])
     return moved
@@ -122,23 +133,54 @@ def _load_keys(connection: apsw.Connection, rows: Sequence[Row]) -> None:
     load(connection, "row_keys", [(row.shard_id, row.at_us, row.action_id, row.guid) for row in rows])
 
 
-def advance(connection: apsw.Connection, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
-    outcomes = [AdvanceOutcome.DONE] * len(advances)
-    for queue, view, judge in _ADVANCING:
-        rows = [
-            (n, row[1], row[2], row[3], row[4], to_us, seen_us, status, planned_us)
-            for n, (row, to_us, seen_us, status, planned_us) in enumerate(advances)
-            if row[0] is queue
-        ]
-        if rows:
-            load(connection, view, rows, mark)
-            hindered = fetch(connection, judge, mark)
-            if hindered:
-                run(connection, "clear_hindered")
-                _drop(connection, queue, [advances[n].row for n, judgement in hindered if judgement == "s"])
-                for n, judgement in hindered:
-                    outcomes[n] = _HINDERED[judgement]
-    return outcomes
+def advance(advances: Sequence[Advance], mark: Mark) -> Operation[list[AdvanceOutcome]]:
+    queues = {advance.row.queue for advance in advances}
+    if len(queues) > 1:
+        return partial(_advance_in_both, advances=advances, mark=mark)
+    [queue] = queues
+    return _one_after_the_other([_advance(queue, portion, mark) for portion in portions(advances)])
+
+
+def _advance_in_both(connection: apsw.Connection, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
+    outcomes = {
+        queue: iter(advance([each for each in advances if each.row.queue is queue], mark)(connection))
+        for queue in Queue
+    }
+    return [next(outcomes[each.row.queue]) for each in advances]
+
+
+def _advance(queue: Queue, advances: Sequence[Advance], mark: Mark) -> AtOnce[list[AdvanceOutcome]]:
+    bindings: list[object] = [*mark]
+    for row, to_us, seen_us, status, planned_us in advances:
+        bindings += (row[1], row[2], row[3], row[4], to_us, seen_us, status, planned_us)
+    otherwise = partial(_advance_as_judged, queue=queue, advances=advances, mark=mark)
+    done = [AdvanceOutcome.DONE] * len(advances)
+    return AtOnce(_ADVANCES[queue].insert(bindings), bindings, done, otherwise)
+
+
+def _advance_as_judged(
+    connection: apsw.Connection, queue: Queue, advances: Sequence[Advance], mark: Mark
+) -> list[AdvanceOutcome]:
+    """Find out which are hindered, and by what; the rest can be carried out at once, since nobody else writes now."""
+    run(connection, "clear_advances")
+    load(
+        connection,
+        "advances",
+        [(n, *each.row[1:5], each.to_us, each.seen_scheduled_at_us) for n, each in enumerate(advances)],
+    )
+    hindered = dict(fetch(connection, _ADVANCE_JUDGES[queue], mark))
+    free = [each for n, each in enumerate(advances) if n not in hindered]
+    if free:
+        _advance(queue, free, mark).done(connection)
+    _drop(connection, queue, [advances[n].row for n, judgement in hindered.items() if judgement == "s"])
+    return [_HINDERED[hindered[n]] if n in hindered else AdvanceOutcome.DONE for n in range(len(advances))]
+
+
+def _one_after_the_other(parts: Sequence[Operation[list[T]]]) -> Operation[list[T]]:
+    """A batch in parts; nearly always there is one."""
+    if len(parts) == 1:
+        return parts[0]
+    return lambda connection: [result for part in parts for result in part(connection)]
 
 
 def acquire(connection: apsw.Connection, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> int | None:

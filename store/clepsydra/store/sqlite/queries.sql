@@ -1,8 +1,7 @@
--- Every statement takes its whole batch at once. Puts are loaded into a temporary table, judged by one statement, and then
--- written by the next ones according to the judgement, which is one letter per row and is read back as one string; but
--- creations are judged by the table's key while they are written. Advances are inserted into views, whose triggers carry
--- them out: so a batch is one statement, and runs to its end without Python's global lock. What hinders the few that
--- could not be carried out is judged afterwards.
+-- Every statement takes its whole batch at once. Creations, migrations and advances, nearly all that is written, are inserted
+-- into views, whose triggers carry them out: so a batch is one statement, runs to its end without Python's global lock, and
+-- does all or nothing. Where one of them is hindered, the batch is loaded into a temporary table, judged there by one
+-- statement, and then written according to the judgement, which is one letter per row. So are puts of other kinds.
 
 -- name: temporary_tables
 CREATE TEMP TABLE puts (
@@ -20,13 +19,14 @@ CREATE TEMP TABLE puts (
     seen_meta BLOB,
     judgement TEXT
 );
-CREATE TEMP TABLE hindered (
+CREATE TEMP TABLE advances (
     n INTEGER PRIMARY KEY,
     shard_id INTEGER,
     at INTEGER,
     action_id TEXT,
     guid TEXT,
-    to_at INTEGER
+    to_at INTEGER,
+    seen_scheduled_at INTEGER
 );
 CREATE TEMP TABLE row_keys (
     shard_id INTEGER,
@@ -39,92 +39,147 @@ CREATE TEMP TABLE action_ids (
     action_id TEXT
 );
 
--- The guard: each of the triggers first takes the row from where it was seen, if the action is as it was seen; where there
--- was nothing to take, it notes that; and else it does the rest.
--- name: advancing
+-- What is inserted into these views is carried out by their triggers: a batch is one statement, and does all or nothing. A
+-- row of NULLs stands for no row: see batches.py. The REPLACE of queue rows is for a damaged installation, which may have two
+-- live rows of an action: a move of one onto the other must not stop a worker.
+-- name: writing
+CREATE TEMP VIEW creations AS
+SELECT
+    NULL AS action_id, NULL AS guid, NULL AS meta, NULL AS spec, NULL AS status, NULL AS scheduled_at,
+    NULL AS shard_id, NULL AS created_at;
+
+-- One that is there already is refused by the key of the table.
+CREATE TEMP TRIGGER create_action INSTEAD OF INSERT ON creations WHEN NEW.action_id IS NOT NULL
+BEGIN
+    INSERT INTO scheduled_actions (
+        meta_action_id_hash, meta_action_id, meta, meta_action_guid, spec, status, status_scheduled_at
+    )
+    VALUES (0, NEW.action_id, NEW.meta, NEW.guid, NEW.spec, NEW.status, NEW.scheduled_at);
+    INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)
+    VALUES (NEW.shard_id, NEW.created_at, NEW.action_id, NEW.guid, NEW.scheduled_at);
+END;
+
+-- Only what still exists is moved.
+CREATE TEMP VIEW migrations AS
+SELECT NULL AS sync_guid, NULL AS moved_at, NULL AS shard_id, NULL AS at, NULL AS action_id, NULL AS guid;
+
+CREATE TEMP TRIGGER migrate_row INSTEAD OF INSERT ON migrations WHEN NEW.action_id IS NOT NULL
+BEGIN
+    INSERT OR REPLACE INTO processing_queue (
+        shard_id, scheduled_at, action_id, action_guid,
+        added_to_incoming_queue_at,
+        moved_from_incoming_to_processing_queue_by_sync_with_guid,
+        moved_from_incoming_to_processing_queue_at
+    )
+    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, NEW.sync_guid, NEW.moved_at
+    FROM incoming_queue
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    DELETE FROM incoming_queue
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+END;
+
+-- The guard: whatever finds the action or the row not as it was seen takes back the whole statement.
 CREATE TEMP VIEW advances_from_incoming AS
 SELECT
-    NULL AS sync_guid, NULL AS marked_at, NULL AS n, NULL AS shard_id, NULL AS at, NULL AS action_id, NULL AS guid,
+    NULL AS sync_guid, NULL AS marked_at, NULL AS shard_id, NULL AS at, NULL AS action_id, NULL AS guid,
     NULL AS to_at, NULL AS seen_scheduled_at, NULL AS status, NULL AS status_scheduled_at;
 CREATE TEMP VIEW advances_in_processing AS SELECT * FROM advances_from_incoming;
 
-CREATE TEMP TRIGGER move_from_incoming INSTEAD OF INSERT ON advances_from_incoming WHEN NEW.to_at IS NOT NULL
+CREATE TEMP TRIGGER move_from_incoming INSTEAD OF INSERT ON advances_from_incoming
+WHEN NEW.to_at IS NOT NULL AND NEW.status IS NULL
 BEGIN
+    SELECT RAISE(ABORT, 'hindered') WHERE NOT EXISTS (
+        SELECT 1 FROM scheduled_actions
+        WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+            AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
+    );
     DELETE FROM incoming_queue
-    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
-        AND EXISTS (
-            SELECT 1 FROM scheduled_actions
-            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
-                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
-        );
-    INSERT INTO hindered
-    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
     INSERT OR REPLACE INTO processing_queue (
         shard_id, scheduled_at, action_id, action_guid,
         added_to_incoming_queue_at, last_reschedule_by_sync_with_guid, last_reschedule_at
     )
-    SELECT NEW.shard_id, NEW.to_at, NEW.action_id, NEW.guid, NEW.at, NEW.sync_guid, NEW.marked_at
-    WHERE NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n);
+    VALUES (NEW.shard_id, NEW.to_at, NEW.action_id, NEW.guid, NEW.at, NEW.sync_guid, NEW.marked_at);
+END;
+
+CREATE TEMP TRIGGER move_and_write_from_incoming INSTEAD OF INSERT ON advances_from_incoming
+WHEN NEW.to_at IS NOT NULL AND NEW.status IS NOT NULL
+BEGIN
     UPDATE scheduled_actions SET status = NEW.status, status_scheduled_at = NEW.status_scheduled_at
-    WHERE NEW.status IS NOT NULL AND NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n)
-        AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
-END;
-
-CREATE TEMP TRIGGER remove_from_incoming INSTEAD OF INSERT ON advances_from_incoming WHEN NEW.to_at IS NULL
-BEGIN
+    WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+        AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at);
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
     DELETE FROM incoming_queue
-    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
-        AND EXISTS (
-            SELECT 1 FROM scheduled_actions
-            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
-                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
-        );
-    INSERT INTO hindered
-    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
-    DELETE FROM scheduled_actions
-    WHERE NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n) AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
+    INSERT OR REPLACE INTO processing_queue (
+        shard_id, scheduled_at, action_id, action_guid,
+        added_to_incoming_queue_at, last_reschedule_by_sync_with_guid, last_reschedule_at
+    )
+    VALUES (NEW.shard_id, NEW.to_at, NEW.action_id, NEW.guid, NEW.at, NEW.sync_guid, NEW.marked_at);
 END;
 
--- A damaged installation may have two live rows of an action: a move of one onto the other must not stop a worker.
-CREATE TEMP TRIGGER move_in_processing INSTEAD OF INSERT ON advances_in_processing WHEN NEW.to_at IS NOT NULL
+CREATE TEMP TRIGGER remove_from_incoming INSTEAD OF INSERT ON advances_from_incoming
+WHEN NEW.to_at IS NULL AND NEW.action_id IS NOT NULL
 BEGIN
+    DELETE FROM scheduled_actions
+    WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+        AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at);
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
+    DELETE FROM incoming_queue
+    WHERE shard_id = NEW.shard_id AND created_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
+END;
+
+CREATE TEMP TRIGGER move_in_processing INSTEAD OF INSERT ON advances_in_processing
+WHEN NEW.to_at IS NOT NULL AND NEW.status IS NULL
+BEGIN
+    SELECT RAISE(ABORT, 'hindered') WHERE NOT EXISTS (
+        SELECT 1 FROM scheduled_actions
+        WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+            AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
+    );
     UPDATE OR REPLACE processing_queue
     SET scheduled_at = NEW.to_at,
         last_reschedule_by_sync_with_guid = NEW.sync_guid,
         last_reschedule_at = NEW.marked_at
-    WHERE shard_id = NEW.shard_id AND scheduled_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
-        AND EXISTS (
-            SELECT 1 FROM scheduled_actions
-            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
-                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
-        );
-    INSERT INTO hindered
-    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
-    UPDATE scheduled_actions SET status = NEW.status, status_scheduled_at = NEW.status_scheduled_at
-    WHERE NEW.status IS NOT NULL AND NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n)
-        AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
+    WHERE shard_id = NEW.shard_id AND scheduled_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
 END;
 
-CREATE TEMP TRIGGER remove_from_processing INSTEAD OF INSERT ON advances_in_processing WHEN NEW.to_at IS NULL
+CREATE TEMP TRIGGER move_and_write_in_processing INSTEAD OF INSERT ON advances_in_processing
+WHEN NEW.to_at IS NOT NULL AND NEW.status IS NOT NULL
 BEGIN
-    DELETE FROM processing_queue
-    WHERE shard_id = NEW.shard_id AND scheduled_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid
-        AND EXISTS (
-            SELECT 1 FROM scheduled_actions
-            WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
-                AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at)
-        );
-    INSERT INTO hindered
-    SELECT NEW.n, NEW.shard_id, NEW.at, NEW.action_id, NEW.guid, NEW.to_at WHERE changes() = 0;
+    UPDATE scheduled_actions SET status = NEW.status, status_scheduled_at = NEW.status_scheduled_at
+    WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+        AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at);
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
+    UPDATE OR REPLACE processing_queue
+    SET scheduled_at = NEW.to_at,
+        last_reschedule_by_sync_with_guid = NEW.sync_guid,
+        last_reschedule_at = NEW.marked_at
+    WHERE shard_id = NEW.shard_id AND scheduled_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
+END;
+
+CREATE TEMP TRIGGER remove_from_processing INSTEAD OF INSERT ON advances_in_processing
+WHEN NEW.to_at IS NULL AND NEW.action_id IS NOT NULL
+BEGIN
     DELETE FROM scheduled_actions
-    WHERE NOT EXISTS (SELECT 1 FROM hindered WHERE n = NEW.n) AND meta_action_id_hash = 0 AND meta_action_id = NEW.action_id;
+    WHERE meta_action_id_hash = 0 AND meta_action_id = NEW.action_id AND meta_action_guid = NEW.guid
+        AND (NEW.seen_scheduled_at IS NULL OR status_scheduled_at = NEW.seen_scheduled_at);
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
+    DELETE FROM processing_queue
+    WHERE shard_id = NEW.shard_id AND scheduled_at = NEW.at AND action_id = NEW.action_id AND action_guid = NEW.guid;
+    SELECT RAISE(ABORT, 'hindered') WHERE changes() = 0;
 END;
 
 -- name: clear_puts
 DELETE FROM temp.puts;
 
--- name: clear_hindered
-DELETE FROM temp.hindered;
+-- name: clear_advances
+DELETE FROM temp.advances;
 
 -- name: clear_row_keys
 DELETE FROM temp.row_keys;
@@ -161,12 +216,6 @@ ON CONFLICT (meta_action_id_hash, meta_action_id) DO UPDATE SET
     spec = excluded.spec,
     status = excluded.status,
     status_scheduled_at = excluded.status_scheduled_at;
-
--- name: write_new_life
-INSERT INTO scheduled_actions (
-    meta_action_id_hash, meta_action_id, meta_action_guid, meta, spec, status, status_scheduled_at
-)
-VALUES (0, ?, ?, ?, ?, ?, ?);
 
 -- name: append_to_incoming_queue
 INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)
@@ -289,18 +338,6 @@ LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
 ORDER BY q.scheduled_at, q.action_id, q.action_guid;
 
--- name: migrate
-INSERT OR REPLACE INTO processing_queue (
-    shard_id, scheduled_at, action_id, action_guid,
-    added_to_incoming_queue_at,
-    moved_from_incoming_to_processing_queue_by_sync_with_guid,
-    moved_from_incoming_to_processing_queue_at
-)
-SELECT q.shard_id, q.scheduled_at, q.action_id, q.action_guid, q.created_at, :sync_guid, :at
-FROM temp.row_keys AS k
-JOIN incoming_queue AS q
-    ON q.shard_id = k.shard_id AND q.created_at = k.at AND q.action_id = k.action_id AND q.action_guid = k.guid;
-
 -- name: drop_from_incoming
 DELETE FROM incoming_queue
 WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.row_keys);
@@ -309,36 +346,42 @@ WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, ac
 DELETE FROM processing_queue
 WHERE (shard_id, scheduled_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.row_keys);
 
--- Why rows could not be advanced. d: done by an earlier try, g: gone, s: stale.
--- name: judge_hindered_in_incoming
+-- What hinders advances, and nothing of those that are not. d: done by an earlier try, g: gone, s: stale.
+-- name: judge_advances_from_incoming
 SELECT a.n, CASE
     WHEN q.shard_id IS NULL THEN CASE WHEN t.shard_id IS NULL THEN 'g' ELSE 'd' END
     WHEN s.meta_action_guid IS NOT a.guid THEN 's'
     ELSE 'g'
 END
-FROM temp.hindered AS a
+FROM temp.advances AS a
 LEFT JOIN incoming_queue AS q
     ON q.shard_id = a.shard_id AND q.created_at = a.at AND q.action_id = a.action_id AND q.action_guid = a.guid
 LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
 LEFT JOIN processing_queue AS t
     ON t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
-    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at;
+    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at
+WHERE q.shard_id IS NULL
+    OR s.meta_action_guid IS NOT a.guid
+    OR s.status_scheduled_at <> a.seen_scheduled_at;
 
--- name: judge_hindered_in_processing
+-- name: judge_advances_in_processing
 SELECT a.n, CASE
     WHEN q.shard_id IS NULL THEN CASE WHEN t.shard_id IS NULL THEN 'g' ELSE 'd' END
     WHEN s.meta_action_guid IS NOT a.guid THEN 's'
     ELSE 'g'
 END
-FROM temp.hindered AS a
+FROM temp.advances AS a
 LEFT JOIN processing_queue AS q
     ON q.shard_id = a.shard_id AND q.scheduled_at = a.at AND q.action_id = a.action_id AND q.action_guid = a.guid
 LEFT JOIN scheduled_actions AS s
     ON s.meta_action_id_hash = 0 AND s.meta_action_id = a.action_id
 LEFT JOIN processing_queue AS t
     ON t.shard_id = a.shard_id AND t.scheduled_at = a.to_at AND t.action_id = a.action_id AND t.action_guid = a.guid
-    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at;
+    AND t.last_reschedule_by_sync_with_guid = :sync_guid AND t.last_reschedule_at = :at
+WHERE q.shard_id IS NULL
+    OR s.meta_action_guid IS NOT a.guid
+    OR s.status_scheduled_at <> a.seen_scheduled_at;
 
 -- name: locks
 SELECT

@@ -60,10 +60,10 @@ class SqliteStore:
     def open(cls, path: str, clock: Clock) -> "SqliteStore":
         shards = installation.check(path)
         writer, reader, checkpointer = (_connected(path) for _ in range(3))
-        lane = ThreadLane(writer, commit_together(path), "clepsydra-writer", _GROUP)
+        checkpoints = Checkpoints(checkpointer, writer)
+        lane = ThreadLane(writer, commit_together(path, checkpoints.committed), "clepsydra-writer", _GROUP)
         store = cls(shards, clock, lane, ThreadLane(reader, read_together(path), "clepsydra-reader", _GROUP))
-        store._checkpoints = Checkpoints(checkpointer)
-        store._checkpoints.watch(writer)
+        store._checkpoints = checkpoints
         store._arrivals = Arrivals(store._hints, writer, lane, _watch(path))
         return store
 
@@ -92,7 +92,7 @@ class SqliteStore:
             return []
         check_named_once(put.action.action_id for put in puts)
         oldest_us = self._clock.now_us() - CALL_RETRY_US
-        results = await self._writer.run(lambda connection: changes.put(connection, puts, oldest_us))
+        results = await self._writer.run(changes.put(puts, oldest_us))
         # Where nothing came in after all, a worker looks once in vain.
         for shard_id in {put.shard_id for put in puts}:
             if shard_id is not None:
@@ -147,7 +147,7 @@ class SqliteStore:
         if not advances:
             return []
         check_named_once(advance.row.action_id for advance in advances)
-        return await self._writer.run(lambda connection: changes.advance(connection, advances, mark))
+        return await self._writer.run(changes.advance(advances, mark))
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
         return await self._reader.run(lambda c: lookups.stale(c, shard_id, after, from_us, limit))
@@ -180,7 +180,7 @@ def _connected(path: str) -> apsw.Connection:
     try:
         connection = connect(os.fspath(path))
         connection.execute(QUERIES["temporary_tables"])
-        connection.execute(QUERIES["advancing"])
+        connection.execute(QUERIES["writing"])
     except apsw.Error as error:
         raise translated(error, path) from error
     return connection
