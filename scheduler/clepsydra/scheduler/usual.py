@@ -24,7 +24,7 @@ from clepsydra.core.defaults import ENCODED_DEFAULTS
 from clepsydra.core.moments import END_OF_TIME_US, duration_us, set_us, us_of
 from clepsydra.core.validation import CONTENT_TYPE, DELAY, HANDLER_NAME, ID, LABELS, PAYLOAD, REQUEST_ID
 from clepsydra.core.wire import Heads
-from clepsydra.scheduler.first_life import encoded_meta
+from clepsydra.scheduler.first_life import encoded_birth, encoded_meta
 from clepsydra.store.port import Action
 from clepsydra.v1 import action_pb2, scheduler_pb2
 from clepsydra.v1.action_pb2 import Meta, Once, Schedule, Spec, Status
@@ -47,9 +47,9 @@ _WHOLE_FILES: tuple[Any, ...] = (timestamp_pb2.DESCRIPTOR, duration_pb2.DESCRIPT
 _REQUESTS = Heads(BatchCreateActionsRequest.REQUESTS_FIELD_NUMBER)
 _SCHEDULED_TIME = Heads(Status.SCHEDULED_TIME_FIELD_NUMBER)
 _OCCURRENCE_TIME = Heads(Status.OCCURRENCE_TIME_FIELD_NUMBER)
-_WHOLE_NANOS = range(0, 1_000_000_000, 1000)
+WHOLE_NANOS = range(0, 1_000_000_000, 1000)
 _SCHEDULED = Status(state=action_pb2.SCHEDULED).SerializeToString()
-_LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_DEFAULTS
+LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_DEFAULTS
 
 
 def _usual_messages() -> Any:
@@ -79,15 +79,29 @@ def usual_among(requests: Sequence[CreateActionRequest]) -> Sequence[bool]:
     """Which of them have none but the usual fields."""
     encoded = [request.SerializeToString() for request in requests]
     together = b"".join([_REQUESTS[len(each)] + each for each in encoded])
-    try:
-        usual = _UsualRequests.FromString(together)
-    except DecodeError:
-        # Fields that nobody knows can be nested so deeply that no more than the request itself can be read.
+    usual = _usual_part(together)
+    if usual is None:
         return [False] * len(encoded)
-    usual.DiscardUnknownFields()
     if usual.ByteSize() == len(together):
         return [True] * len(encoded)
     return [rest.ByteSize() == len(each) for rest, each in zip(usual.requests, encoded, strict=True)]
+
+
+def are_all_usual(batch: bytes) -> bool:
+    """Whether all requests of an encoded batch have none but the usual fields."""
+    usual = _usual_part(batch)
+    return usual is not None and bool(usual.ByteSize() == len(batch))
+
+
+def _usual_part(batch: bytes) -> Any:
+    """What is left of a batch when all that is not usual is taken out of it."""
+    try:
+        usual = _UsualRequests.FromString(batch)
+    except DecodeError:
+        # Fields that nobody knows can be nested so deeply that no more than the request itself can be read.
+        return None
+    usual.DiscardUnknownFields()
+    return usual
 
 
 def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: int) -> Action | None:
@@ -101,7 +115,7 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
     start = spec.schedule.start_time
     start_us = us_of(start)
     # What is finer than a microsecond would have to be rounded.
-    if not now_us <= start_us < END_OF_TIME_US or start.nanos not in _WHOLE_NANOS:
+    if not now_us <= start_us < END_OF_TIME_US or start.nanos not in WHOLE_NANOS:
         return None
     handler = spec.handler
     content_type = handler.content_type
@@ -114,11 +128,15 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
         if (given.meta.id and ID(given.meta.id)) or LABELS(given.meta.labels):
             return None
         labels = _encoded_labels(given.meta)
-    at = start.SerializeToString()
-    length = len(at)
-    status = b"".join((_SCHEDULED, _SCHEDULED_TIME[length], at, _OCCURRENCE_TIME[length], at))
-    meta = encoded_meta(action_id, guid, labels, now_us)
-    return Action(action_id, guid, meta, spec.SerializeToString() + _LEFT_OPEN, status, start_us)
+    status = encoded_status(start.SerializeToString())
+    meta = encoded_meta(action_id, guid, labels, encoded_birth(now_us))
+    return Action(action_id, guid, meta, spec.SerializeToString() + LEFT_OPEN, status, start_us)
+
+
+def encoded_status(start: bytes) -> bytes:
+    """The status of an action that waits for its start."""
+    length = len(start)
+    return b"".join((_SCHEDULED, _SCHEDULED_TIME[length], start, _OCCURRENCE_TIME[length], start))
 
 
 def _delayed(given: Spec, now_us: int) -> Spec:
