@@ -16,11 +16,11 @@ from clepsydra.core.moments import END_OF_TIME_US
 from clepsydra.core.transitions import Moment, step
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
-from clepsydra.store.tuples import advance_of
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
-from clepsydra.worker.result import Result
+from clepsydra.worker.result import SUCCESS, Result
 from clepsydra.worker.tally import Tally
+from clepsydra.worker.usual import usual_success
 from clepsydra.worker.writing import Writing
 
 _OUTCOMES = action_pb2.Attempt
@@ -74,10 +74,14 @@ class Finisher:
 
     def meaning(self, attempt: Attempt, result: Result, ended_us: int) -> Advance:
         """What the outcome means for the action."""
+        fraction = self._ids.fraction()
+        usual = usual_success(attempt, ended_us) if result is SUCCESS else None
+        if usual is not None:
+            return usual
         event, row = _event(result, attempt.record(result, ended_us)), attempt.row
-        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, self._ids.fraction()))
+        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, fraction))
         written = None if at_us is None else status.SerializeToString()
-        return advance_of((row, at_us, attempt.seen_scheduled_at_us, written, at_us))
+        return Advance(row, at_us, attempt.action.scheduled_at_us, written, at_us)
 
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.
