@@ -23,6 +23,7 @@ _START_TIME = Heads(Schedule.START_TIME_FIELD_NUMBER)
 # What stands between the start time and the handler, in the order in which protobuf encodes fields.
 _ONCE = Schedule(once=Once()).SerializeToString()
 _ONCE_BY_DEFAULT = _ONCE + ENCODED_DEFAULTS
+_SHORT = 0x7F
 _SCHEDULE_TAG, _START_TIME_TAG = _SCHEDULE[0][0], _START_TIME[0][0]
 
 _SCHEDULED_TIME, _OCCURRENCE_TIME = (
@@ -58,15 +59,17 @@ def handler_in(spec: bytes) -> bytes | None:
     """The handler, if `spec_of` has made the spec, or could have."""
     if len(spec) <= len(_ONCE_BY_DEFAULT) or spec[0] != _SCHEDULE_TAG or spec[2] != _START_TIME_TAG:
         return None
-    # The schedule is the start time, with its two bytes of head, and `once`.
+    # The schedule is the start time, with its two bytes of head, and `once`; both are so short that a byte tells how.
     size = spec[1]
-    if spec[3] + 2 + len(_ONCE) != size or not spec.startswith(_ONCE_BY_DEFAULT, size):
+    if not spec[3] + 2 + len(_ONCE) == size <= _SHORT or not spec.startswith(_ONCE_BY_DEFAULT, size):
         return None
     return _only(_HANDLER, spec[size + len(_ONCE_BY_DEFAULT) :])
 
 
 def _only(heads: Heads, encoded: bytes) -> bytes | None:
     """What a message says that has this field and no other."""
+    if len(encoded) < 2:
+        return None
     size = 2
     while len(encoded) - size >= 1 << 7 * (size - 1):
         size += 1

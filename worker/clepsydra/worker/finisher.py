@@ -4,7 +4,6 @@ What an outcome means is decided when the attempt ends; while one batch is being
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 
 from structlog.typing import FilteringBoundLogger
@@ -41,7 +40,7 @@ class Finisher:
         self._batch = batch
         self._tally = tally
         self._log = log
-        self._endings: deque[Ending] = deque()
+        self._endings: list[Ending] = []
         self._wake = asyncio.Event()
         self._is_idle = asyncio.Event()
         self._is_idle.set()
@@ -53,7 +52,7 @@ class Finisher:
     async def run(self) -> None:
         while True:
             await self._wake.wait()
-            batch = [self._endings.popleft() for _ in range(min(self._batch, len(self._endings)))]
+            batch, self._endings = self._endings[: self._batch], self._endings[self._batch :]
             if not batch:
                 self._wake.clear()
                 self._is_idle.set()
@@ -85,8 +84,8 @@ class Finisher:
 
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.
-        until_us = max(attempt.row.at_us for attempt, _, _ in batch)
         advances = [advance for _, _, advance in batch]
+        until_us = max([advance.row.at_us for advance in advances])
         try:
             outcomes = await self._writing.advance(advances, until_us)
         except (Unavailable, OutcomeUnknown) as error:
@@ -94,19 +93,18 @@ class Finisher:
             self._tally.interrupted += len(batch)
             return
         earliest: dict[int, int] = {}
-        for (attempt, result, _), advance, outcome in zip(batch, advances, outcomes, strict=True):
+        for (attempt, result, (row, to_us, *_)), outcome in zip(batch, outcomes, strict=True):
             if outcome is not _DONE:
                 self._superseded(attempt, outcome)
                 continue
             self._count(attempt, result)
-            shard_id, to_us = advance.row.shard_id, advance.to_us
-            if to_us is not None and to_us < earliest.get(shard_id, END_OF_TIME_US):
-                earliest[shard_id] = to_us
+            if to_us is not None and to_us < earliest.get(row.shard_id, END_OF_TIME_US):
+                earliest[row.shard_id] = to_us
         for shard_id, at_us in earliest.items():
             self.when_moved(shard_id, at_us)
 
     def _count(self, attempt: Attempt, result: Result) -> None:
-        if result.outcome == _OUTCOMES.SUCCESS:
+        if result is SUCCESS:
             self._tally.succeeded += 1
         elif result.outcome == _OUTCOMES.INTERRUPTION:
             self._tally.interrupted += 1

@@ -1,4 +1,4 @@
-"""The usual attempt, in few steps: the first at an action that calls a handler once and leaves all else to the defaults.
+"""The usual attempt, in few steps: the first at an action that calls a handler once, all else left to the defaults.
 
 Such an action is recognised by its bytes, and neither its spec nor its status is decoded; if the attempt succeeds, what
 is written is put together from encoded parts (`core/usual.py`). Every other attempt, and every other end of this one,
