@@ -147,7 +147,7 @@ class World:
     def _extend(self, due: Due, worker: int, row_at_us: int) -> Advance:
         attempt = self._attempt(due, worker, row_at_us)
         to_us = self._leases._extended_to(attempt, due.row.scheduled_at_us + _EXTENDED_US)
-        return Advance(attempt.row, to_us, attempt.seen_scheduled_at_us)
+        return Advance(attempt.row, to_us, attempt.action.scheduled_at_us)
 
     def migrated(self, due: Due) -> Due:
         """What a worker takes a row to be, once it has let it through."""

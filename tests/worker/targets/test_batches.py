@@ -16,7 +16,7 @@ from tests.worker.targets.executing import LIMIT_S, an_attempt, handled_by
 
 async def execute(targets: Targets, *payloads: bytes) -> list[Result]:
     """One call of the handler "it" with these payloads."""
-    handler = targets.batch_handler(handled_by("it"))
+    handler = targets.batch_handler(handled_by("it").handler)
     assert handler is not None
     requests = [PythonHandler(name="it", payload=payload) for payload in payloads]
     contexts = [an_attempt(action_id=f"action-{n}") for n in range(len(payloads))]

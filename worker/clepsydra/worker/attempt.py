@@ -4,26 +4,27 @@ import asyncio
 
 from clepsydra.core.limits import ERROR_TEXT_LENGTH
 from clepsydra.core.moments import set_us
-from clepsydra.store.port import Row
+from clepsydra.store.port import Action, Row
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Spec, Status
+from clepsydra.v1.action_pb2 import PythonHandler, Spec, Status
 from clepsydra.worker.context import Context
 from clepsydra.worker.result import Result
 
 
 class Attempt:
-    """The status is the one under which the attempt began; it does not change until the attempt has ended."""
+    """The action is as it was when the attempt began; it does not change until the attempt has ended."""
 
     __slots__ = (
+        "action",
         "companions",
         "context",
+        "deadline_us",
         "extension",
         "lease_ends_us",
+        "planned",
+        "request",
         "row",
-        "seen_scheduled_at_us",
-        "spec",
         "started_us",
-        "status",
         "task",
         "why_cancelled",
     )
@@ -31,19 +32,21 @@ class Attempt:
     def __init__(
         self,
         row: Row,
-        spec: Spec,
-        status: Status,
-        seen_scheduled_at_us: int,
+        action: Action,
+        request: PythonHandler | None,
+        planned: bytes | None,
         lease_ends_us: int,
         context: Context,
     ) -> None:
         # Where the row lies while the attempt runs: the end of its lease and the grace for writing the outcome.
         self.row = row
-        self.spec = spec
-        self.status = status
-        # The action's `status_scheduled_at` while the attempt runs.
-        self.seen_scheduled_at_us = seen_scheduled_at_us
+        self.action = action
+        # What a handler is asked for, if the target is one.
+        self.request = request
+        # When it was planned for, encoded, if the attempt is of the usual kind: see usual.py.
+        self.planned = planned
         self.context = context
+        self.deadline_us = context.deadline_us
         self.started_us = 0
         # When it must have ended or been extended.
         self.lease_ends_us = lease_ends_us
@@ -55,13 +58,19 @@ class Attempt:
         self.why_cancelled: Result | None = None
 
     @property
-    def deadline_us(self) -> int:
-        return self.context.deadline_us
+    def spec(self) -> Spec:
+        """Decoded when it is asked for; of a usual attempt it never is."""
+        return Spec.FromString(self.action.spec)
+
+    @property
+    def status(self) -> Status:
+        """The one under which the attempt began."""
+        return Status.FromString(self.action.status)
 
     @property
     def ends_us(self) -> int:
         """When it is cut short, unless its lease is extended."""
-        return min(self.context.deadline_us, self.lease_ends_us)
+        return min(self.deadline_us, self.lease_ends_us)
 
     def record(self, result: Result, ended_us: int) -> action_pb2.Attempt:
         """What the status will say of it."""

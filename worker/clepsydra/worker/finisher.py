@@ -4,7 +4,6 @@ What an outcome means is decided when the attempt ends; while one batch is being
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 
 from structlog.typing import FilteringBoundLogger
@@ -16,11 +15,11 @@ from clepsydra.core.moments import END_OF_TIME_US
 from clepsydra.core.transitions import Moment, step
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
-from clepsydra.store.tuples import advance_of
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
-from clepsydra.worker.result import Result
+from clepsydra.worker.result import SUCCESS, Result
 from clepsydra.worker.tally import Tally
+from clepsydra.worker.usual import usual_success
 from clepsydra.worker.writing import Writing
 
 _OUTCOMES = action_pb2.Attempt
@@ -41,7 +40,7 @@ class Finisher:
         self._batch = batch
         self._tally = tally
         self._log = log
-        self._endings: deque[Ending] = deque()
+        self._endings: list[Ending] = []
         self._wake = asyncio.Event()
         self._is_idle = asyncio.Event()
         self._is_idle.set()
@@ -53,7 +52,7 @@ class Finisher:
     async def run(self) -> None:
         while True:
             await self._wake.wait()
-            batch = [self._endings.popleft() for _ in range(min(self._batch, len(self._endings)))]
+            batch, self._endings = self._endings[: self._batch], self._endings[self._batch :]
             if not batch:
                 self._wake.clear()
                 self._is_idle.set()
@@ -74,15 +73,19 @@ class Finisher:
 
     def meaning(self, attempt: Attempt, result: Result, ended_us: int) -> Advance:
         """What the outcome means for the action."""
+        fraction = self._ids.fraction()
+        usual = usual_success(attempt, ended_us) if result is SUCCESS else None
+        if usual is not None:
+            return usual
         event, row = _event(result, attempt.record(result, ended_us)), attempt.row
-        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, self._ids.fraction()))
+        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, fraction))
         written = None if at_us is None else status.SerializeToString()
-        return advance_of((row, at_us, attempt.seen_scheduled_at_us, written, at_us))
+        return Advance(row, at_us, attempt.action.scheduled_at_us, written, at_us)
 
     async def _finish(self, batch: list[Ending]) -> None:
         # Once the rows have come due again, other workers take them up: there is nothing left to win.
-        until_us = max(attempt.row.at_us for attempt, _, _ in batch)
         advances = [advance for _, _, advance in batch]
+        until_us = max([advance.row.at_us for advance in advances])
         try:
             outcomes = await self._writing.advance(advances, until_us)
         except (Unavailable, OutcomeUnknown) as error:
@@ -90,19 +93,18 @@ class Finisher:
             self._tally.interrupted += len(batch)
             return
         earliest: dict[int, int] = {}
-        for (attempt, result, _), advance, outcome in zip(batch, advances, outcomes, strict=True):
+        for (attempt, result, (row, to_us, *_)), outcome in zip(batch, outcomes, strict=True):
             if outcome is not _DONE:
                 self._superseded(attempt, outcome)
                 continue
             self._count(attempt, result)
-            shard_id, to_us = advance.row.shard_id, advance.to_us
-            if to_us is not None and to_us < earliest.get(shard_id, END_OF_TIME_US):
-                earliest[shard_id] = to_us
+            if to_us is not None and to_us < earliest.get(row.shard_id, END_OF_TIME_US):
+                earliest[row.shard_id] = to_us
         for shard_id, at_us in earliest.items():
             self.when_moved(shard_id, at_us)
 
     def _count(self, attempt: Attempt, result: Result) -> None:
-        if result.outcome == _OUTCOMES.SUCCESS:
+        if result is SUCCESS:
             self._tally.succeeded += 1
         elif result.outcome == _OUTCOMES.INTERRUPTION:
             self._tally.interrupted += 1

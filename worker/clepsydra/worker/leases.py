@@ -60,7 +60,7 @@ class Leases:
     async def _extend_rows(self, attempts: list[Attempt]) -> None:
         now_us = self._clock.now_us()
         advances = [
-            Advance(attempt.row, self._extended_to(attempt, now_us), attempt.seen_scheduled_at_us)
+            Advance(attempt.row, self._extended_to(attempt, now_us), attempt.action.scheduled_at_us)
             for attempt in attempts
         ]
         # Beyond the first of their ends, one of them would be extended too late.

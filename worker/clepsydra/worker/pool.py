@@ -80,14 +80,15 @@ class Pool:
         together: dict[BatchHandler, list[Attempt]] = {}
         for attempt in attempts:
             attempt.started_us = now_us
-            if now_us >= attempt.context.deadline_us:
+            if now_us >= attempt.deadline_us:
                 self._ended(attempt, NOT_STARTED)
                 continue
             self._running[attempt] = None
             # A lease ends no later than its attempt must.
             if attempt.lease_ends_us < ends_us:
                 ends_us = attempt.lease_ends_us
-            handler = self._targets.batch_handler(attempt.spec)
+            request = attempt.request
+            handler = None if request is None else self._targets.batch_handler(request)
             if handler is None:
                 apart.append(attempt)
             else:
@@ -153,7 +154,11 @@ class Pool:
 
     async def _execute(self, attempt: Attempt) -> None:
         try:
-            result = await self._targets.execute(attempt.spec, attempt.context)
+            request, context = attempt.request, attempt.context
+            if request is not None:
+                result = await self._targets.handle(request, context)
+            else:
+                result = await self._targets.execute(attempt.spec, context)
         except asyncio.CancelledError:
             result = attempt.why_cancelled or CANCELLED_ITSELF
         self._end(attempt, result)
@@ -166,7 +171,7 @@ class Pool:
 
     async def _execute_together(self, handler: BatchHandler, attempts: list[Attempt]) -> None:
         try:
-            requests = [attempt.spec.handler for attempt in attempts]
+            requests = [attempt.request for attempt in attempts if attempt.request is not None]
             results = await self._targets.execute_together(handler, requests, [each.context for each in attempts])
         except asyncio.CancelledError:
             results = [CANCELLED_ITSELF] * len(attempts)

@@ -38,7 +38,13 @@ class Relay:
         while self._waiting and not task.cancelling():
             attempt = self._waiting.popleft()
             attempt.task = task
-            await _in_own_context(self._execute(attempt))
+            # As a task would run it: what it sets in context variables is not seen by the attempts that share its task.
+            execution, run = self._execute(attempt), copy_context().run
+            try:
+                waits_for = run(execution.send, None)
+            except StopIteration:
+                continue
+            await _go_on(execution, run, waits_for)
 
     def _start_each(self) -> None:
         loop = asyncio.get_running_loop()
@@ -48,17 +54,15 @@ class Relay:
 
 
 @types.coroutine
-def _in_own_context(coroutine: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
-    """Run it as a task would: what it sets in context variables is not seen by the attempts that share its task."""
-    run = copy_context().run
+def _go_on(execution: Coroutine[Any, Any, None], run: Callable[..., Any], waits_for: Any) -> Generator[Any, Any, None]:
+    """Run what waits for something to its end, in its own context."""
     try:
-        waits_for = run(coroutine.send, None)
         while True:
             try:
                 sent = yield waits_for
             except BaseException as error:
-                waits_for = run(coroutine.throw, error)
+                waits_for = run(execution.throw, error)
             else:
-                waits_for = run(coroutine.send, sent)
+                waits_for = run(execution.send, sent)
     except StopIteration:
         return

@@ -1,5 +1,7 @@
 """What to do with each row whose time has come: one advance, and the attempt that it begins, if any."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -16,13 +18,15 @@ from clepsydra.core.transitions import (
     step,
     turn_of,
 )
+from clepsydra.core.usual import TIMEOUT_US
 from clepsydra.store.port import Action, Advance, Due, Queue, Row
 from clepsydra.store.tuples import advance_of, row_of
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Spec, Status
+from clepsydra.v1.action_pb2 import PythonHandler, Spec, Status
 from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.context import Context
 from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.usual import usual_request
 
 
 class Taken(NamedTuple):
@@ -32,6 +36,8 @@ class Taken(NamedTuple):
     turn: Turn | None
     attempt: Attempt | None = None
 
+
+taken_of: Callable[[tuple[Advance, Turn, Attempt]], Taken] = partial(tuple.__new__, Taken)
 
 # A member of an enum is looked up at some cost, and this is done for every action that is executed.
 _BEGIN, _PURGE, _PROCESSING = Turn.BEGIN, Turn.PURGE, Queue.PROCESSING
@@ -43,12 +49,16 @@ class Turns:
     def __init__(self, settings: WorkerSettings, worker: str) -> None:
         self._began = Began(settings.lease_us, settings.grace_us)
         self._grace_us = settings.grace_us
+        self._usual_lease_us = min(TIMEOUT_US, settings.lease_us) + settings.grace_us
         self._set_aside_us = settings.set_aside_ms * MILLISECOND_US
         self._worker = worker
 
     def take(self, due: Due, now_us: int) -> Taken:
         row, action = due
         assert action is not None, "rows with old guids are dropped, not executed"
+        usual = usual_request(row, action)
+        if usual is not None:
+            return self._begin_usual(row, action, *usual, now_us)
         try:
             spec, status = Spec.FromString(action.spec), Status.FromString(action.status)
         except DecodeError:
@@ -70,10 +80,19 @@ class Turns:
         # A state that this version does not know, written by a newer one.
         return self._set_aside(row, action, now_us)
 
+    def _begin_usual(self, row: Row, action: Action, request: PythonHandler, planned: bytes, now_us: int) -> Taken:
+        """What `_begin` comes to at the first attempt of the usual kind."""
+        planned_us = action.scheduled_at_us
+        starts_us = max(now_us, planned_us)
+        to_us = starts_us + self._usual_lease_us
+        context = self._context(action, planned_us, 1, starts_us + TIMEOUT_US)
+        attempt = Attempt(_moved(row, to_us), action, request, planned, to_us - self._grace_us, context)
+        return taken_of((advance_of((row, to_us, None, None, None)), _BEGIN, attempt))
+
     def _begin(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
         to_us = step(spec, status, self._began, Moment(now_us, row.scheduled_at_us)).at_us
         assert to_us is not None
-        attempt = self._attempt(row, action, spec, status, action.scheduled_at_us, to_us, now_us)
+        attempt = self._attempt(row, action, spec, status, to_us, now_us)
         return Taken(advance_of((row, to_us, None, None, None)), _BEGIN, attempt)
 
     def _interrupt(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
@@ -93,31 +112,40 @@ class Turns:
             return Taken(_written(row, action, interrupted), Turn.INTERRUPT)
         to_us = step(spec, interrupted.status, self._began, moment).at_us
         assert to_us is not None
-        attempt = self._attempt(row, action, spec, interrupted.status, interrupted.at_us, to_us, now_us)
-        advance = _written(row, action, interrupted)._replace(to_us=to_us)
-        return Taken(advance, Turn.INTERRUPT, attempt)
+        advance = _written(row, action, interrupted)
+        assert advance.status is not None
+        action = action._replace(status=advance.status, scheduled_at_us=interrupted.at_us)
+        attempt = self._attempt(row, action, spec, interrupted.status, to_us, now_us)
+        return Taken(advance._replace(to_us=to_us), Turn.INTERRUPT, attempt)
 
-    def _attempt(
-        self, row: Row, action: Action, spec: Spec, status: Status, planned_us: int, to_us: int, now_us: int
-    ) -> Attempt:
-        action_id, guid = action.action_id, action.guid
-        occurrence_us, number = us_of(status.occurrence_time), attempt_number(status)
-        context = Context(
+    def _attempt(self, row: Row, action: Action, spec: Spec, status: Status, to_us: int, now_us: int) -> Attempt:
+        deadline_us = max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout)
+        context = self._context(action, us_of(status.occurrence_time), attempt_number(status), deadline_us)
+        request = spec.handler if spec.HasField("handler") else None
+        return Attempt(_moved(row, to_us), action, request, None, to_us - self._grace_us, context)
+
+    def _context(self, action: Action, occurrence_us: int, number: int, deadline_us: int) -> Context:
+        action_id, guid, _, _, _, planned_us = action
+        return Context(
             action_id=action_id,
             attempt_id=attempt_id(guid, occurrence_us, number),
             attempt_number=number,
             idempotency_key=idempotency_key(guid, occurrence_us),
             occurrence_us=occurrence_us,
             scheduled_us=planned_us,
-            deadline_us=max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
+            deadline_us=deadline_us,
             worker=self._worker,
         )
-        moved = row_of((_PROCESSING, row.shard_id, to_us, action_id, guid, to_us, None))
-        return Attempt(moved, spec, status, planned_us, to_us - self._grace_us, context)
 
     def _set_aside(self, row: Row, action: Action, now_us: int) -> Taken:
         to_us = max(now_us, row.scheduled_at_us) + self._set_aside_us
         return Taken(Advance(row, to_us, action.scheduled_at_us), None)
+
+
+def _moved(row: Row, to_us: int) -> Row:
+    """Where the row lies while the attempt runs."""
+    _, shard_id, _, action_id, guid, _, _ = row
+    return row_of((_PROCESSING, shard_id, to_us, action_id, guid, to_us, None))
 
 
 def _written(row: Row, action: Action, after: Step) -> Advance:

@@ -134,10 +134,9 @@ def _load_keys(connection: apsw.Connection, rows: Sequence[Row]) -> None:
 
 
 def advance(advances: Sequence[Advance], mark: Mark) -> Operation[list[AdvanceOutcome]]:
-    queues = {advance.row.queue for advance in advances}
-    if len(queues) > 1:
+    queue = advances[0].row.queue
+    if any(advance.row.queue is not queue for advance in advances):
         return partial(_advance_in_both, advances=advances, mark=mark)
-    [queue] = queues
     return _one_after_the_other([_advance(queue, portion, mark) for portion in portions(advances)])
 
 

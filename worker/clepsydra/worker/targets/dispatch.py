@@ -1,8 +1,9 @@
 """One way in for everything that a worker can execute."""
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
+from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
@@ -41,11 +42,9 @@ class Targets:
         """Close what was opened. Threads whose handlers never return are left behind; they are daemons."""
         await self._opened.aclose()
 
-    def batch_handler(self, spec: Spec) -> BatchHandler | None:
-        """The handler that executes the spec together with others, if it is one that takes many."""
-        if not self._registry.has_batch_handlers or not spec.HasField("handler"):
-            return None
-        handler = self._registry.get(spec.handler.name)
+    def batch_handler(self, request: PythonHandler) -> BatchHandler | None:
+        """The handler that executes the request together with others, if it is one that takes many."""
+        handler = self._registry.get(request.name) if self._registry.has_batch_handlers else None
         return handler if isinstance(handler, BatchHandler) else None
 
     async def execute_together(
@@ -57,12 +56,16 @@ class Targets:
         except Exception as error:
             return [_defect(error)] * len(contexts)
 
+    def handle(self, request: PythonHandler, context: Context) -> Coroutine[Any, Any, Result]:
+        """Have a handler executed once. Raises nothing but CancelledError: whatever a handler does is in the result."""
+        return self._handlers.execute(request, context)
+
     async def execute(self, spec: Spec, context: Context) -> Result:
         """Execute once. Raises nothing but CancelledError: what goes wrong is in the result."""
         kind = spec.WhichOneof("target")
         try:
             if kind == "handler":
-                return await self._handlers.execute(spec.handler, context)
+                return await self.handle(spec.handler, context)
             if kind == "http":
                 return await self._http.execute(spec.http, context)
             if kind == "log":

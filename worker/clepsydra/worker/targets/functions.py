@@ -34,19 +34,22 @@ class Functions:
         `call` decodes the payloads as well, so that what their validators raise or wait for is the handler's.
         """
         if not handler.is_async:
-            return await self._call_in_thread(handler, call, contexts)
+            return await self.call_in_thread(handler, call, contexts)
         try:
             return SUCCESS, await call()
-        except asyncio.CancelledError as error:
-            if _is_being_cancelled():
-                _tell(contexts)
-                raise
-            # Something that the handler waited for was cancelled, not the attempt.
-            return self.failed(handler, contexts, error), None
-        except GeneratorExit:
-            raise
-        except BaseException as error:  # SystemExit and the like must not end the worker
-            return self.failed(handler, contexts, error), None
+        except BaseException as error:
+            return self.ended_by(error, handler, contexts), None
+
+    def ended_by(self, error: BaseException, handler: Handler | BatchHandler, contexts: Sequence[Context]) -> Result:
+        """What it means that a coroutine has raised this. Raises it again if the attempts are being cut short."""
+        if isinstance(error, GeneratorExit):
+            raise error
+        # Or else something that the handler waited for was cancelled, not the attempt.
+        if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+            _tell(contexts)
+            raise error
+        # SystemExit and the like must not end the worker.
+        return self.failed(handler, contexts, error)
 
     def failed(self, handler: Handler | BatchHandler, contexts: Sequence[Context], error: BaseException) -> Result:
         """What an exception means for the attempts with these contexts."""
@@ -58,7 +61,7 @@ class Functions:
         )
         return result
 
-    async def _call_in_thread(
+    async def call_in_thread(
         self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
     ) -> Returned:
         try:

@@ -3,7 +3,7 @@
 from clepsydra.v1.action_pb2 import PythonHandler
 from clepsydra.worker.context import Context
 from clepsydra.worker.handling import Handler, Registry
-from clepsydra.worker.result import Result, failure
+from clepsydra.worker.result import SUCCESS, Result, failure
 from clepsydra.worker.targets.functions import Functions
 
 
@@ -20,6 +20,15 @@ class HandlerTarget:
                 f'no handler named "{request.name}" is registered on worker {context.worker}: start its workers with '
                 "--handlers and the module that registers it"
             )
+        if handler.is_async:
+            try:
+                await handler.call(request.payload, request.content_type, context)
+            except BaseException as error:  # whatever users' code may raise
+                return self._functions.ended_by(error, handler, (context,))
+            return SUCCESS
         call, payload, content_type = handler.call, request.payload, request.content_type
-        result, _ = await self._functions.call(handler, lambda: call(payload, content_type, context), (context,))
+        contexts = (context,)
+        result, _ = await self._functions.call_in_thread(
+            handler, lambda: call(payload, content_type, context), contexts
+        )
         return result

@@ -1,0 +1,47 @@
+"""The usual attempt, in few steps: the first at an action that calls a handler once, all else left to the defaults.
+
+Such an action is recognised by its bytes, and neither its spec nor its status is decoded; if the attempt succeeds, what
+is written is put together from encoded parts (`core/usual.py`). Every other attempt, and every other end of this one,
+is judged by the state machine.
+"""
+
+from functools import lru_cache
+
+from google.protobuf.message import DecodeError
+
+from clepsydra.core.moments import END_OF_TIME_US
+from clepsydra.core.usual import KEPT_US, encoded_time, first_success, handler_in, planned_time, succeeded
+from clepsydra.store.port import Action, Advance, Row
+from clepsydra.store.tuples import advance_of
+from clepsydra.v1.action_pb2 import PythonHandler
+from clepsydra.worker.attempt import Attempt
+
+# Attempts start by the hundred at the same moment.
+_encoded_start = lru_cache(16)(encoded_time)
+
+
+def usual_request(row: Row, action: Action) -> tuple[PythonHandler, bytes] | None:
+    """What the handler is asked for, and the encoded time that it was planned for; None if it is not usual."""
+    if row.scheduled_at_us != action.scheduled_at_us:
+        return None
+    planned = planned_time(action.status)
+    handler = None if planned is None else handler_in(action.spec)
+    if planned is None or handler is None:
+        return None
+    try:
+        return PythonHandler.FromString(handler), planned
+    except DecodeError:
+        return None
+
+
+def usual_success(attempt: Attempt, ended_us: int) -> Advance | None:
+    """What the success of such an attempt means for its action; None: the state machine must tell."""
+    planned, row, context = attempt.planned, attempt.row, attempt.context
+    kept_until_us = ended_us + KEPT_US
+    # Where clocks went astray, the row's next time takes some thought.
+    if planned is None or not row.at_us < kept_until_us < END_OF_TIME_US:
+        return None
+    start = _encoded_start(attempt.started_us)
+    record = first_success(context.attempt_id, context.worker.encode(), start, ended_us)
+    status = succeeded(planned, record, kept_until_us)
+    return advance_of((row, kept_until_us, attempt.action.scheduled_at_us, status, kept_until_us))
