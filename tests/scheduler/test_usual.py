@@ -26,6 +26,8 @@ def _is_as_the_general_way_has_it(request: CreateActionRequest) -> bool:
         return False
     assert violations_of(request) == ()
     general = first_life(request.action, "a-1", _GUID, NOW_US)
+    assert life.spec == general.spec
+    assert life.status == general.status
     assert shown(life) == shown(general)
     assert life.scheduled_at_us == general.scheduled_at_us == us_of(shown(life).status.scheduled_time)
     return True
@@ -53,7 +55,7 @@ def _with_a_delay(request: CreateActionRequest) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda request: None, _named, _without_payload, _without_a_time, _with_a_delay])
-@pytest.mark.parametrize("start_us", [NOW_US, NOW_US + 1, END_OF_TIME_US - 1])
+@pytest.mark.parametrize("start_us", [0, NOW_US - 1, NOW_US, NOW_US + 1, END_OF_TIME_US - 1])
 def test_ausual_request_is_taken_in_as_the_rules_and_the_state_machine_would(
     start_us: int, change: Callable[[CreateActionRequest], None]
 ) -> None:

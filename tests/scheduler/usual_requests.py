@@ -29,7 +29,7 @@ UNUSUAL: dict[str, Callable[[CreateActionRequest], object]] = {
         request.action.spec.schedule.delay, "seconds", 71 * 365 * 86400
     ),
     "a delay with an unknown field": lambda request: request.action.spec.schedule.delay.MergeFromString(b"\x18\x01"),
-    "a time that has passed": lambda request: set_us(request.action.spec.schedule.start_time, NOW_US - 1),
+    "a time before all times": lambda request: _start(request, -1, 0),
     "a time beyond the end": lambda request: set_us(request.action.spec.schedule.start_time, END_OF_TIME_US),
     "a time to be rounded": lambda request: _start(request, 1_800_000_000, 1),
     "a time that is none": lambda request: _start(request, 1_800_000_000, 1_000_000_000),

@@ -4,9 +4,9 @@ Two encoded messages, one after the other, are both merged (`core/wire.py`). So 
 single request, with texts and numbers that may occur more than once, has all values of a field in one list, in the
 order of the requests. That takes three calls for a batch, where to ask each request for its values takes a dozen.
 
-What the lists do not tell is whose a value is, so this is for batches whose requests are alike: all are usual, have a
-start time, no labels and no request id, and either all have ids or none has. Any other batch is taken in request by
-request, with the same results: see `usual.py`. So is one in which anything is wrong.
+What the lists do not tell is whose a value is, so this is for batches whose requests are alike: all are usual, without
+labels, delays and request ids; either all have start times or none has, and the same goes for ids. Any other batch is
+taken in request by request, with the same results: see `usual.py`. So is one in which anything is wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import PAYLOAD_BYTES
 from clepsydra.core.moments import END_OF_TIME_US, SECOND_US
+from clepsydra.core.usual import encoded_time
 from clepsydra.core.validation import CONTENT_TYPE, HANDLER_NAME, ID
-from clepsydra.scheduler.first_life import encoded_birth, encoded_meta
-from clepsydra.scheduler.usual import LEFT_OPEN, WHOLE_NANOS, are_all_usual, encoded_status
+from clepsydra.scheduler.first_life import encoded_meta
+from clepsydra.scheduler.usual import WHOLE_NANOS, are_all_usual, planned_life
 from clepsydra.store.port import Put
-from clepsydra.store.tuples import action_of, put_of
+from clepsydra.store.tuples import put_of
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
 
 
@@ -33,10 +34,10 @@ class Columns(NamedTuple):
 
     # None: they are to be chosen.
     action_ids: Sequence[str] | None
-    # As they were encoded.
-    specs: Sequence[bytes]
-    starts: Sequence[bytes]
     starts_us: Sequence[int]
+    # As they were encoded.
+    starts: Sequence[bytes]
+    handlers: Sequence[bytes]
 
 
 def columns_of(batch: BatchCreateActionsRequest, now_us: int) -> Columns | None:
@@ -45,30 +46,30 @@ def columns_of(batch: BatchCreateActionsRequest, now_us: int) -> Columns | None:
     encoded = batch.SerializeToString()
     if not are_all_usual(encoded):
         return None
-    count = len(batch.requests)
     request = _VALUES.FromString(encoded).requests
     meta, schedule, handler = request.action.meta, request.action.spec.schedule, request.action.spec.handler
     if request.request_id or meta.labels or schedule.delay:
         return None
-    specs = _SPECS.FromString(encoded).requests.action.spec
+    count = len(batch.requests)
     starts = _STARTS.FromString(encoded).requests.action.spec.schedule.start_time
-    if not 0 < count == len(starts) == len(handler.name) or len(meta.id) not in (0, count):
+    handlers = _HANDLERS.FromString(encoded).requests.action.spec.handler
+    if not 0 < count == len(handler.name) or len(meta.id) not in (0, count) or len(starts) not in (0, count):
         return None
-    starts_us = _starts_us(schedule.start_time, starts, now_us)
-    if starts_us is None or not _are_sound(meta.id, handler, specs):
+    if not _are_sound(meta.id, handler, handlers):
         return None
-    return Columns(meta.id or None, specs, starts, starts_us)
+    if not starts:
+        return Columns(meta.id or None, [now_us] * count, [encoded_time(now_us)] * count, handlers)
+    starts_us = _starts_us(schedule.start_time, starts)
+    return None if starts_us is None else Columns(meta.id or None, starts_us, starts, handlers)
 
 
 def creations(columns: Columns, ids: Ids, shards: int, now_us: int) -> list[Put]:
     """What to write, and in it what to answer: the same as `usual_life` has it."""
-    birth = encoded_birth(now_us)
+    marks = _marks(columns, ids, shards, now_us)
     puts = []
-    for (guid, shard_id, action_id), spec, start, start_us in zip(
-        _marks(columns, ids, shards, now_us), columns.specs, columns.starts, columns.starts_us, strict=True
-    ):
-        meta = encoded_meta(action_id, guid, b"", birth)
-        action = action_of((action_id, guid, meta, spec + LEFT_OPEN, encoded_status(start), start_us))
+    for (guid, shard_id, action_id), start_us, start, handler in zip(marks, *columns[1:], strict=True):
+        meta = encoded_meta(action_id, guid, b"", now_us)
+        action = planned_life(action_id, guid, meta, start, start_us, handler, now_us)
         puts.append(put_of((None, action, shard_id, now_us)))
     return puts
 
@@ -77,11 +78,11 @@ def _marks(columns: Columns, ids: Ids, shards: int, now_us: int) -> list[tuple[s
     """A guid, a shard and an id for each, drawn in the order in which calls of their own would draw them."""
     guid, shard, action_id = ids.guid, ids.shard, ids.action_id
     if columns.action_ids is None:
-        return [(guid(), shard(shards), action_id(now_us)) for _ in columns.specs]
+        return [(guid(), shard(shards), action_id(now_us)) for _ in columns.handlers]
     return [(guid(), shard(shards), given) for given in columns.action_ids]
 
 
-def _starts_us(values: Any, starts: Sequence[bytes], now_us: int) -> list[int] | None:
+def _starts_us(values: Any, starts: Sequence[bytes]) -> list[int] | None:
     """None if one asks for more than to be stored as it is."""
     seconds, nanos = values.seconds, values.nanos
     if len(nanos) != len(starts):
@@ -90,13 +91,13 @@ def _starts_us(values: Any, starts: Sequence[bytes], now_us: int) -> list[int] |
     if len(seconds) != len(starts) or not all(map(WHOLE_NANOS.__contains__, nanos)):
         return None
     starts_us = [second * SECOND_US + nano // 1000 for second, nano in zip(seconds, nanos, strict=True)]
-    return starts_us if now_us <= min(starts_us) and max(starts_us) < END_OF_TIME_US else None
+    return starts_us if min(starts_us) >= 0 and max(starts_us) < END_OF_TIME_US else None
 
 
-def _are_sound(action_ids: Sequence[str], handler: Any, specs: Sequence[bytes]) -> bool:
-    # A payload is no larger than the spec that it is in. The same few handlers are named again and again.
+def _are_sound(action_ids: Sequence[str], handler: Any, handlers: Sequence[bytes]) -> bool:
+    # A payload is no larger than the handler's message that it is in. The same few handlers are named again and again.
     return not (
-        max(map(len, specs)) > PAYLOAD_BYTES
+        max(map(len, handlers)) > PAYLOAD_BYTES
         or any(map(HANDLER_NAME, set(handler.name)))
         or any(map(CONTENT_TYPE, set(handler.content_type)))
         or any(map(ID, action_ids))
@@ -145,5 +146,5 @@ _VALUES = _columns(
         }
     }
 )
-_SPECS = _columns({"requests": {"action": {"spec": {}}}})
 _STARTS = _columns({"requests": {"action": {"spec": {"schedule": {"start_time": {}}}}}})
+_HANDLERS = _columns({"requests": {"action": {"spec": {"handler": {}}}}})

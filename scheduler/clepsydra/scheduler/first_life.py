@@ -38,7 +38,7 @@ def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -
     spec.CopyFrom(given.spec)
     status, at_us = accepted(spec, now_us)
     labels = Meta(labels=given.meta.labels).SerializeToString() if given.meta.labels else b""
-    meta = encoded_meta(action_id, guid, labels, encoded_birth(now_us))
+    meta = encoded_meta(action_id, guid, labels, now_us)
     return Action(action_id, guid, meta, spec.SerializeToString(), status.SerializeToString(), at_us)
 
 
@@ -51,15 +51,16 @@ def accepted(spec: Spec, now_us: int) -> tuple[Status, int]:
     return status, at_us
 
 
-def encoded_meta(action_id: str, guid: str, encoded_labels: bytes, birth: bytes) -> bytes:
-    """The meta of an action that was just born; its labels are a Meta that has nothing else."""
+def encoded_meta(action_id: str, guid: str, encoded_labels: bytes, now_us: int) -> bytes:
+    """The meta of an action that was created just now; its labels are a Meta that has nothing else."""
     assert len(guid) == GUID_LENGTH, "its head was made for that"
     named, etag = action_id.encode(), etag_of(guid, FIRST_REVISION).encode()
+    birth = _encoded_birth(now_us)
     return b"".join((_ID[len(named)], named, _GUID_HEAD, guid.encode(), _ETAG_HEAD, etag, birth, encoded_labels))
 
 
 @lru_cache(1)
-def encoded_birth(now_us: int) -> bytes:
+def _encoded_birth(now_us: int) -> bytes:
     """What the metas of all actions that one batch creates have in common."""
     now = timestamp(now_us).SerializeToString()
     length = len(now)
