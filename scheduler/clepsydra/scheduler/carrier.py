@@ -1,7 +1,8 @@
 """Carries changes into the store: look, propose, put, hear, and again until each has its outcome.
 
 What can be done for many calls in one stretch is: they are proposed when the batch that takes them along is made up,
-and not one by one as they come in, because the same steps take less time when they are done in a row.
+and not one by one as they come in, because the same steps take less time when they are done in a row. Creations that
+came in bulk are ready to be put by then: they go along with the calls, and become calls only if there is more to do.
 """
 
 import asyncio
