@@ -122,6 +122,15 @@ def test_nor_is_one_where_a_request_says_what_another_leaves_out() -> None:
     assert columns_of(batch, NOW_US) is None
 
 
+@pytest.mark.parametrize("name", ["labels", "a request id", "a delay", "the beginning of time", "a large spec"])
+def test_nor_is_one_whose_requests_are_alike_in_that(name: str) -> None:
+    batch = _batch(usual_request(), usual_request())
+    for request in batch.requests:
+        _UNLIKE[name](request)
+
+    assert columns_of(batch, NOW_US) is None
+
+
 def test_nor_is_an_empty_one() -> None:
     assert columns_of(_batch(), NOW_US) is None
 
