@@ -39,7 +39,8 @@ class LineToStore(MemoryStore):
         self.puts: list[Put] = []
         self.batches: list[list[str]] = []
         self.looks: list[list[str]] = []
-        self.troubles: deque[Trouble] = deque()
+        # In the order of the calls; None is none.
+        self.troubles: deque[Trouble | None] = deque()
         self.look_troubles: deque[Trouble] = deque()
         self.list_troubles: deque[Trouble] = deque()
         # What happens in the store between a scheduler's look and its write.
@@ -70,7 +71,7 @@ class LineToStore(MemoryStore):
         return await _troubled(self.list_troubles, lambda: MemoryStore.list_actions(self, after_id, limit))
 
 
-async def _troubled(troubles: deque[Trouble], call: Callable[[], Awaitable[Result]]) -> Result:
+async def _troubled(troubles: deque[Any], call: Callable[[], Awaitable[Result]]) -> Result:
     trouble = troubles.popleft() if troubles else None
     if trouble is Trouble.UNAVAILABLE:
         raise Unavailable("the line is down")

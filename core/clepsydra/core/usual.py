@@ -51,8 +51,9 @@ def encoded_time(us: int) -> bytes:
 
 def spec_of(start: bytes, handler: bytes) -> bytes:
     """The spec with which a handler is called once, from a start time on."""
-    schedule = b"".join((_START_TIME[len(start)], start, _ONCE))
-    return b"".join((_SCHEDULE[len(schedule)], schedule, ENCODED_DEFAULTS, _HANDLER[len(handler)], handler))
+    head = _START_TIME[len(start)]
+    schedule = _SCHEDULE[len(head) + len(start) + len(_ONCE)]
+    return b"".join((schedule, head, start, _ONCE_BY_DEFAULT, _HANDLER[len(handler)], handler))
 
 
 def handler_in(spec: bytes) -> bytes | None:

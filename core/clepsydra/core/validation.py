@@ -25,6 +25,7 @@ from clepsydra.core.validation_rules import (
     both,
     choice,
     familiar,
+    few,
     lasting,
     length,
     message,
@@ -250,7 +251,7 @@ def _change(kind: type[Message]) -> Rule:
 
 def _batch(kind: type[Message]) -> Rule:
     """Items are looked at one by one, because each has its own outcome."""
-    return message(kind, {"requests": repeated(anything, limits.BATCH_ITEMS)})
+    return message(kind, {"requests": few(limits.BATCH_ITEMS)})
 
 
 _RULES: dict[type[Message], Rule] = {

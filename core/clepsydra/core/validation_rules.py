@@ -121,12 +121,14 @@ def familiar(rule: Rule) -> Rule:
     return lru_cache(maxsize=1024)(rule)
 
 
-def repeated(rule: Rule, at_most: int) -> Rule:
+def few(at_most: int) -> Rule:
+    """No more than so many; what they are is not looked at."""
     too_many = wrong(f"must not have more than {at_most} entries")
+    return lambda values: too_many if len(values) > at_most else FINE
 
+
+def repeated(rule: Rule, at_most: int) -> Rule:
     def check(values: Sequence[Any]) -> Violations:
-        if len(values) > at_most:
-            return too_many
         found = FINE
         for index, value in enumerate(values):
             violations = rule(value)
@@ -134,7 +136,7 @@ def repeated(rule: Rule, at_most: int) -> Rule:
                 found += under(f"[{index}]", violations)
         return found
 
-    return check
+    return both(few(at_most), check)
 
 
 def text(pattern: str, description: str) -> Rule:

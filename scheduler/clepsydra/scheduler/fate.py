@@ -21,12 +21,14 @@ CONFLICTS_MAX = 50
 # A member of an enum is looked up at some cost, and this one is asked for with every call.
 _DONE = PutOutcome.DONE
 
+Outcome = Action | SchedulerError
+
 
 class Call:
     """One change on its way into the store."""
 
     # None while it is on its way.
-    outcome: Action | SchedulerError | None = None
+    outcome: Outcome | None = None
     put: Put | None = None
     # Whether the store must be looked at before anything can be proposed.
     needs_look = False
@@ -39,6 +41,13 @@ class Call:
     def __init__(self, change: Change, deadline_us: int | None) -> None:
         self.change = change
         self.deadline_us = deadline_us
+
+    @classmethod
+    def under_way(cls, change: Change, deadline_us: int | None, put: Put) -> "Call":
+        """One that was put before it was a call of its own, and is answered by what it put."""
+        call = cls(change, deadline_us)
+        call._answer, call.put = put.action, put
+        return call
 
     def begin(self) -> None:
         """Refuse what can never be done, and propose what needs no look: most creations expect to find nothing."""
@@ -77,6 +86,11 @@ class Call:
             self._hear_store(result)
         else:
             self._hear_failure(result, now_us)
+
+    def settled(self) -> Outcome:
+        """The outcome of a call that was carried out."""
+        assert self.outcome is not None, "a call that was carried out has an outcome"
+        return self.outcome
 
     def fail(self, error: SchedulerError) -> None:
         if self._unknown:

@@ -11,10 +11,11 @@ from clepsydra.core.ids import Ids, action_id_for_request
 from clepsydra.core.moments import SECOND_US
 from clepsydra.core.validation import violations_of
 from clepsydra.scheduler.answers import encoded_answer, encoded_answers, shown
+from clepsydra.scheduler.bulk import columns_of, creations
 from clepsydra.scheduler.carrier import Carrier
 from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
-from clepsydra.scheduler.fate import Call
+from clepsydra.scheduler.fate import Call, Outcome
 from clepsydra.scheduler.pages import page
 from clepsydra.scheduler.records import decoded
 from clepsydra.scheduler.settings import SchedulerSettings
@@ -100,7 +101,13 @@ class Scheduler:
     async def batch_create_encoded(self, request: BatchCreateActionsRequest, remaining_s: float | None = None) -> bytes:
         """The same, as it goes out."""
         _check(request)
-        return encoded_answers(await self._carry_out_all(request.requests, self._create, remaining_s))
+        now_us = self._clock.now_us()
+        columns = columns_of(request, now_us)
+        if columns is None:
+            return encoded_answers(await self._carry_out_all(request.requests, self._create, remaining_s))
+        puts = creations(columns, self._ids, self._shards, now_us)
+        outcomes = await self._carrier.create_all(request.requests, puts, self._deadline_us(remaining_s))
+        return encoded_answers(_seen_from_batch(outcomes))
 
     async def batch_delete(
         self, request: BatchDeleteActionsRequest, remaining_s: float | None = None
@@ -145,8 +152,7 @@ class Scheduler:
     async def _carry_out(self, change: Change, remaining_s: float | None) -> Action:
         call = Call(change, self._deadline_us(remaining_s))
         await self._carrier.carry_out(call)
-        outcome = call.outcome
-        assert outcome is not None, "a call that was carried out has an outcome"
+        outcome = call.settled()
         if isinstance(outcome, SchedulerError):
             raise outcome
         return outcome
@@ -159,7 +165,7 @@ class Scheduler:
         now_us = self._clock.now_us()
         calls = [Call(change_of(request, now_us), deadline_us) for request in requests]
         await self._carrier.carry_out_all(calls, deadline_us)
-        return [_seen_from_batch(call, index) for index, call in enumerate(calls)]
+        return _seen_from_batch([call.settled() for call in calls])
 
 
 def _check(request: Message) -> None:
@@ -168,9 +174,12 @@ def _check(request: Message) -> None:
         raise InvalidArgument(violations)
 
 
-def _seen_from_batch(call: Call, index: int) -> Action | Status:
-    outcome = call.outcome
-    assert outcome is not None, "a call that was carried out has an outcome"
-    if isinstance(outcome, Action):
-        return outcome
-    return status_of(outcome.under(f"requests[{index}]") if isinstance(outcome, InvalidArgument) else outcome)
+def _seen_from_batch(outcomes: Sequence[Outcome]) -> list[Action | Status]:
+    return [
+        outcome if isinstance(outcome, Action) else _error_in_batch(outcome, index)
+        for index, outcome in enumerate(outcomes)
+    ]
+
+
+def _error_in_batch(error: SchedulerError, index: int) -> Status:
+    return status_of(error.under(f"requests[{index}]") if isinstance(error, InvalidArgument) else error)

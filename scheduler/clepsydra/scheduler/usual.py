@@ -4,7 +4,7 @@ Most actions are to be run once by a handler, and leave all else to the defaults
 a look at what it does not say: it is read as messages that have the usual fields only, and if nothing is lost by that,
 nothing else is in it, neither a field that takes more thought nor one that nobody knows. For hundreds of requests that
 is one call. What is left to check are a few values, and what is stored is put together from encoded parts
-(`core/wire.py`).
+(`core/usual.py`).
 
 All that is not usual, and all that is wrong, goes the general way, by the rules and the state machine, and is
 explained there. `tests/scheduler/test_usual.py` holds both ways to the same results; docs/decisions/0007 says why
@@ -12,6 +12,7 @@ there are two.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf import duration_pb2, timestamp_pb2
@@ -20,14 +21,15 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from clepsydra.core.defaults import ENCODED_DEFAULTS
-from clepsydra.core.moments import END_OF_TIME_US, duration_us, set_us, us_of
+from clepsydra.core.moments import END_OF_TIME_US, duration_us, timestamp, us_of
+from clepsydra.core.usual import encoded_time, planned, spec_of
 from clepsydra.core.validation import CONTENT_TYPE, DELAY, HANDLER_NAME, ID, LABELS, PAYLOAD, REQUEST_ID
 from clepsydra.core.wire import Heads
 from clepsydra.scheduler.first_life import encoded_meta
 from clepsydra.store.port import Action
+from clepsydra.store.tuples import action_of
 from clepsydra.v1 import action_pb2, scheduler_pb2
-from clepsydra.v1.action_pb2 import Meta, Once, Schedule, Spec, Status
+from clepsydra.v1.action_pb2 import Meta
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
 
 # Each of these fields is looked at in `usual_life`.
@@ -45,11 +47,9 @@ _USUAL_FIELDS: dict[Any, set[str]] = {
 _WHOLE_FILES: tuple[Any, ...] = (timestamp_pb2.DESCRIPTOR, duration_pb2.DESCRIPTOR)
 
 _REQUESTS = Heads(BatchCreateActionsRequest.REQUESTS_FIELD_NUMBER)
-_SCHEDULED_TIME = Heads(Status.SCHEDULED_TIME_FIELD_NUMBER)
-_OCCURRENCE_TIME = Heads(Status.OCCURRENCE_TIME_FIELD_NUMBER)
-_WHOLE_NANOS = range(0, 1_000_000_000, 1000)
-_SCHEDULED = Status(state=action_pb2.SCHEDULED).SerializeToString()
-_LEFT_OPEN = Spec(schedule=Schedule(once=Once())).SerializeToString() + ENCODED_DEFAULTS
+WHOLE_NANOS = range(0, 1_000_000_000, 1000)
+# What comes in at the same moment is planned at the same moment.
+_encoded_now = lru_cache(1)(encoded_time)
 
 
 def _usual_messages() -> Any:
@@ -79,31 +79,45 @@ def usual_among(requests: Sequence[CreateActionRequest]) -> Sequence[bool]:
     """Which of them have none but the usual fields."""
     encoded = [request.SerializeToString() for request in requests]
     together = b"".join([_REQUESTS[len(each)] + each for each in encoded])
-    try:
-        usual = _UsualRequests.FromString(together)
-    except DecodeError:
-        # Fields that nobody knows can be nested so deeply that no more than the request itself can be read.
+    usual = _usual_part(together)
+    if usual is None:
         return [False] * len(encoded)
-    usual.DiscardUnknownFields()
     if usual.ByteSize() == len(together):
         return [True] * len(encoded)
     return [rest.ByteSize() == len(each) for rest, each in zip(usual.requests, encoded, strict=True)]
 
 
+def are_all_usual(batch: bytes) -> bool:
+    """Whether all requests of an encoded batch have none but the usual fields."""
+    usual = _usual_part(batch)
+    return usual is not None and bool(usual.ByteSize() == len(batch))
+
+
+def _usual_part(batch: bytes) -> Any:
+    """What is left of a batch when all that is not usual is taken out of it."""
+    try:
+        usual = _UsualRequests.FromString(batch)
+    except DecodeError:
+        # Fields that nobody knows can be nested so deeply that no more than the request itself can be read.
+        return None
+    usual.DiscardUnknownFields()
+    return usual
+
+
 def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: int) -> Action | None:
     """What `first_life` comes to for a request with the usual fields. None if a value asks for the general way."""
     given = request.action
-    spec = given.spec
-    if not spec.schedule.HasField("start_time"):
-        if DELAY(spec.schedule.delay):
-            return None
-        spec = _delayed(spec, now_us)
-    start = spec.schedule.start_time
+    schedule, handler = given.spec.schedule, given.spec.handler
+    if schedule.HasField("start_time"):
+        start = schedule.start_time
+    elif DELAY(schedule.delay):
+        return None
+    else:
+        start = timestamp(now_us + duration_us(schedule.delay))
     start_us = us_of(start)
     # What is finer than a microsecond would have to be rounded.
-    if not now_us <= start_us < END_OF_TIME_US or start.nanos not in _WHOLE_NANOS:
+    if not 0 <= start_us < END_OF_TIME_US or start.nanos not in WHOLE_NANOS:
         return None
-    handler = spec.handler
     content_type = handler.content_type
     if HANDLER_NAME(handler.name) or PAYLOAD(handler.payload) or (content_type and CONTENT_TYPE(content_type)):
         return None
@@ -114,19 +128,16 @@ def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: 
         if (given.meta.id and ID(given.meta.id)) or LABELS(given.meta.labels):
             return None
         labels = _encoded_labels(given.meta)
-    at = start.SerializeToString()
-    length = len(at)
-    status = b"".join((_SCHEDULED, _SCHEDULED_TIME[length], at, _OCCURRENCE_TIME[length], at))
     meta = encoded_meta(action_id, guid, labels, now_us)
-    return Action(action_id, guid, meta, spec.SerializeToString() + _LEFT_OPEN, status, start_us)
+    return planned_life(action_id, guid, meta, start.SerializeToString(), start_us, handler.SerializeToString(), now_us)
 
 
-def _delayed(given: Spec, now_us: int) -> Spec:
-    """The spec with the start time that its delay comes to, or its silence."""
-    spec = Spec()
-    spec.CopyFrom(given)
-    set_us(spec.schedule.start_time, now_us + duration_us(given.schedule.delay))
-    return spec
+def planned_life(
+    action_id: str, guid: str, meta: bytes, start: bytes, start_us: int, handler: bytes, now_us: int
+) -> Action:
+    """A handler is called once, from a start time on: at once, if that has passed."""
+    at, at_us = (start, start_us) if start_us >= now_us else (_encoded_now(now_us), now_us)
+    return action_of((action_id, guid, meta, spec_of(start, handler), planned(at), at_us))
 
 
 def _encoded_labels(meta: Meta) -> bytes:
