@@ -43,9 +43,10 @@ def _puts_as_the_general_way_has_them(batch: BatchCreateActionsRequest) -> list[
         return []
     puts = creations(columns, Ids(random.Random(1)), _SHARDS, NOW_US)
     ids = Ids(random.Random(1))
-    for request, put in zip(batch.requests, puts, strict=True):
+    shards = ids.shards_of_many(_SHARDS, len(puts))
+    for request, shard_id, put in zip(batch.requests, shards, puts, strict=True):
         assert violations_of(request) == ()
-        guid, shard_id = ids.guid(), ids.shard(_SHARDS)
+        guid = ids.guid()
         action_id = request.action.meta.id or ids.action_id(NOW_US)
         general = first_life(request.action, action_id, guid, NOW_US)
         # All of it is the same to the byte, because no requests of a bulk have labels.

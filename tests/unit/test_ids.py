@@ -1,7 +1,10 @@
 """Guids, ids, shards and jitter from one source of randomness."""
 
+import itertools
 import random
 import string
+
+import pytest
 
 from clepsydra.core.ids import GUID_LENGTH, Ids, action_id_for_request
 from clepsydra.core.limits import ID_LENGTH, REQUEST_ID_LENGTH
@@ -50,6 +53,15 @@ def test_every_shard_gets_its_share_and_no_other_shard_is_chosen() -> None:
         counts[ids.shard(8)] += 1
     assert min(counts) > 800
     assert max(counts) < 1_200
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 1_000])
+def test_neighbours_share_a_shard_and_a_call_is_spread_over_many(count: int) -> None:
+    shards = Ids(random.Random(1)).shards_of_many(10_000, count)
+    assert len(shards) == count
+    runs = [list(run) for _, run in itertools.groupby(shards)]
+    assert all(len(run) == 64 for run in runs[:-1])
+    assert len(set(shards)) == len(runs) == -(-count // 64)
 
 
 def test_fractions_lie_between_zero_and_one() -> None:

@@ -9,6 +9,9 @@ import random
 
 GUID_LENGTH = 32
 
+# So many neighbours share a shard: some pages full.
+_RUN = 64
+
 
 class Ids:
     """
@@ -38,6 +41,17 @@ class Ids:
         while (shard_id := self._random.getrandbits(bits)) >= shards:
             pass
         return shard_id
+
+    def shards_of_many(self, shards: int, count: int) -> list[int]:
+        """Shards for actions that are changed by one call, in their order: neighbours share one.
+
+        They lie in the same pages of the store, and are executed and finished together if they are in one shard. Runs
+        are short, so that what a call brings is spread over many shards, and so over many workers, all the same.
+
+        >>> len(set(Ids(random.Random(7)).shards_of_many(1000, 130)))
+        3
+        """
+        return [shard for _ in range(0, count, _RUN) for shard in [self.shard(shards)] * _RUN][:count]
 
     def fraction(self) -> float:
         """A number from 0 up to 1, for jitter."""

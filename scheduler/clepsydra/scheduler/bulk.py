@@ -76,10 +76,11 @@ def creations(columns: Columns, ids: Ids, shards: int, now_us: int) -> list[Put]
 
 def _marks(columns: Columns, ids: Ids, shards: int, now_us: int) -> list[tuple[str, int, str]]:
     """A guid, a shard and an id for each, drawn in the order in which calls of their own would draw them."""
-    guid, shard, action_id = ids.guid, ids.shard, ids.action_id
+    guid, action_id = ids.guid, ids.action_id
+    drawn = ids.shards_of_many(shards, len(columns.handlers))
     if columns.action_ids is None:
-        return [(guid(), shard(shards), action_id(now_us)) for _ in columns.handlers]
-    return [(guid(), shard(shards), given) for given in columns.action_ids]
+        return [(guid(), shard_id, action_id(now_us)) for shard_id in drawn]
+    return [(guid(), shard_id, given) for shard_id, given in zip(drawn, columns.action_ids, strict=True)]
 
 
 def _starts_us(values: Any, starts: Sequence[bytes]) -> list[int] | None:

@@ -56,7 +56,7 @@ class Scheduler:
 
     async def create_encoded(self, request: CreateActionRequest, remaining_s: float | None = None) -> bytes:
         """The same, as it goes out."""
-        return encoded_answer(await self._carry_out(self._create(request, self._clock.now_us()), remaining_s))
+        return encoded_answer(await self._carry_out(self._create(request, self._stamp()), remaining_s))
 
     async def get(self, request: GetActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         _check(request)
@@ -78,10 +78,10 @@ class Scheduler:
         return await page(request, read_on)
 
     async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
-        return shown(await self._carry_out(Update(request, self._stamp(self._clock.now_us())), remaining_s))
+        return shown(await self._carry_out(Update(request, self._stamp()), remaining_s))
 
     async def delete(self, request: DeleteActionRequest, remaining_s: float | None = None) -> DeleteActionResponse:
-        await self._carry_out(self._delete(request, self._clock.now_us()), remaining_s)
+        await self._carry_out(self._delete(request, self._stamp()), remaining_s)
         return DeleteActionResponse()
 
     async def pause(self, request: PauseActionRequest, remaining_s: float | None = None) -> ScheduledAction:
@@ -126,25 +126,24 @@ class Scheduler:
         """Finish what was accepted. The store stays open: it belongs to whoever opened it."""
         await self._carrier.idle()
 
-    def _create(self, request: CreateActionRequest, now_us: int) -> Create:
-        stamp = self._stamp(now_us)
+    def _create(self, request: CreateActionRequest, stamp: Stamp) -> Create:
         given = request.action
         action_id = given.meta.id if given.HasField("meta") else ""
         if not action_id:
             request_id = request.request_id
-            action_id = action_id_for_request(request_id) if request_id else self._ids.action_id(now_us)
+            action_id = action_id_for_request(request_id) if request_id else self._ids.action_id(stamp.now_us)
         return Create(request, action_id, stamp)
 
-    def _delete(self, request: DeleteActionRequest, now_us: int) -> Delete:
-        return Delete(request, self._stamp(now_us), self._deleted_retention_us)
+    def _delete(self, request: DeleteActionRequest, stamp: Stamp) -> Delete:
+        return Delete(request, stamp, self._deleted_retention_us)
 
     async def _command(
         self, request: PauseActionRequest | ResumeActionRequest | RunActionRequest, remaining_s: float | None
     ) -> ScheduledAction:
-        return shown(await self._carry_out(Command(request, self._stamp(self._clock.now_us())), remaining_s))
+        return shown(await self._carry_out(Command(request, self._stamp()), remaining_s))
 
-    def _stamp(self, now_us: int) -> Stamp:
-        return Stamp(self._ids.guid(), self._ids.shard(self._shards), now_us)
+    def _stamp(self) -> Stamp:
+        return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.now_us())
 
     def _deadline_us(self, remaining_s: float | None) -> int | None:
         return None if remaining_s is None else self._clock.monotonic_us() + int(remaining_s * SECOND_US)
@@ -158,12 +157,16 @@ class Scheduler:
         return outcome
 
     async def _carry_out_all(
-        self, requests: Sequence[Any], change_of: Callable[[Any, int], Change], remaining_s: float | None
+        self, requests: Sequence[Any], change_of: Callable[[Any, Stamp], Change], remaining_s: float | None
     ) -> list[Action | Status]:
         """What becomes of each item, in their order: an action, or an error as users see it."""
         deadline_us = self._deadline_us(remaining_s)
         now_us = self._clock.now_us()
-        calls = [Call(change_of(request, now_us), deadline_us) for request in requests]
+        shards = self._ids.shards_of_many(self._shards, len(requests))
+        calls = [
+            Call(change_of(request, Stamp(self._ids.guid(), shard_id, now_us)), deadline_us)
+            for request, shard_id in zip(requests, shards, strict=True)
+        ]
         await self._carrier.carry_out_all(calls, deadline_us)
         return _seen_from_batch([call.settled() for call in calls])
 
