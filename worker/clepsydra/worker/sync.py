@@ -35,7 +35,7 @@ _ROOM_WITHIN_US = 300 * MILLISECOND_US
 
 # A loop takes no more than this share of a large pool at once. So the store begins some attempts while others are
 # executed and others finished, and actions of all shards that lie together in the store are written together.
-_SHARES = 8
+_SHARES = 4
 _LEAST_SHARE = 100
 
 # A member of an enum is looked up at some cost, and these are asked for with every action that is executed.
