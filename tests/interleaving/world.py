@@ -36,6 +36,7 @@ from clepsydra.worker.result import SUCCESS, Result, failure
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.turns import Taken, Turns
+from clepsydra.worker.usual import ended_at
 
 EPOCH_US = 1_800_000_000 * SECOND_US
 START_US = EPOCH_US + SECOND_US
@@ -142,7 +143,7 @@ class World:
 
     def _finish(self, due: Due, worker: int, row_at_us: int, result: str) -> Advance:
         ended_us = due.row.scheduled_at_us + _ENDED_US
-        return self._finisher.meaning(self._attempt(due, worker, row_at_us), RESULTS[result], ended_us)
+        return self._finisher.meaning(self._attempt(due, worker, row_at_us), RESULTS[result], ended_at(ended_us))
 
     def _extend(self, due: Due, worker: int, row_at_us: int) -> Advance:
         attempt = self._attempt(due, worker, row_at_us)

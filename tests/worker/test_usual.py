@@ -22,6 +22,7 @@ from clepsydra.worker.result import SUCCESS, Result, failure
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.turns import Turns
+from clepsydra.worker.usual import ended_at
 from clepsydra.worker.writing import Writing
 
 NOON_US = 1_767_268_800_000_000
@@ -82,7 +83,7 @@ def test_it_ends_alike_however_it_ends(result: Result, took_us: int) -> None:
     meanings = []
     for in_order in (True, False):
         _, attempt = _begun(_due(Queue.PROCESSING, NOON_US, in_order=in_order), NOON_US)
-        meanings.append(_finisher(1).meaning(attempt, result, NOON_US + took_us))
+        meanings.append(_finisher(1).meaning(attempt, result, ended_at(NOON_US + took_us)))
     usual, other = meanings
     assert usual == other
     assert usual.status is not None

@@ -93,9 +93,8 @@ def planned_time(status: bytes) -> bytes | None:
     return at if status.startswith(_WAITS) and status[end:] == _OCCURRENCE_TIME[len(at)] + at else None
 
 
-def succeeded(at: bytes, attempt: bytes, kept_until_us: int) -> bytes:
-    """The status of an action whose first attempt has succeeded."""
-    kept = encoded_time(kept_until_us)
+def succeeded(at: bytes, attempt: bytes, kept: bytes) -> bytes:
+    """The status of an action whose first attempt has succeeded, and which is kept until a time."""
     return b"".join(
         (
             _HAS_SUCCEEDED,
@@ -110,9 +109,9 @@ def succeeded(at: bytes, attempt: bytes, kept_until_us: int) -> bytes:
     )
 
 
-def first_success(attempt_id: str, worker: bytes, start: bytes, ended_us: int) -> bytes:
+def first_success(attempt_id: str, worker: bytes, start: bytes, end: bytes) -> bytes:
     """The record of that attempt."""
-    name, end = attempt_id.encode(), encoded_time(ended_us)
+    name = attempt_id.encode()
     return b"".join(
         (
             _FIRST,

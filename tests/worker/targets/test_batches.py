@@ -8,6 +8,7 @@ import pytest
 
 from clepsydra.v1.action_pb2 import Attempt, PythonHandler
 from clepsydra.worker import Context, DoNotRetry, Registry, RetryAfter
+from clepsydra.worker.context import Known
 from clepsydra.worker.handling import BatchHandler, InvalidHandler
 from clepsydra.worker.result import SUCCESS, Result
 from clepsydra.worker.targets import Targets
@@ -19,8 +20,8 @@ async def execute(targets: Targets, *payloads: bytes) -> list[Result]:
     handler = targets.batch_handler(handled_by("it").handler)
     assert handler is not None
     requests = [PythonHandler(name="it", payload=payload) for payload in payloads]
-    contexts = [an_attempt(action_id=f"action-{n}") for n in range(len(payloads))]
-    return await targets.execute_together(handler, requests, contexts)
+    told = [Known(an_attempt(action_id=f"action-{n}")) for n in range(len(payloads))]
+    return await targets.execute_together(handler, requests, told)
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "thread"])

@@ -4,6 +4,7 @@ import asyncio
 
 from clepsydra.core.limits import ERROR_TEXT_LENGTH
 from clepsydra.core.moments import set_us
+from clepsydra.core.transitions import attempt_id, idempotency_key
 from clepsydra.store.port import Action, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import PythonHandler, Spec, Status
@@ -15,18 +16,21 @@ class Attempt:
     """The action is as it was when the attempt began; it does not change until the attempt has ended."""
 
     __slots__ = (
+        "_context",
         "action",
         "companions",
-        "context",
         "deadline_us",
         "extension",
         "lease_ends_us",
+        "number",
+        "occurrence_us",
         "planned",
         "request",
         "row",
         "started_us",
         "task",
         "why_cancelled",
+        "worker",
     )
 
     def __init__(
@@ -35,8 +39,11 @@ class Attempt:
         action: Action,
         request: PythonHandler | None,
         planned: bytes | None,
+        occurrence_us: int,
+        number: int,
+        deadline_us: int,
         lease_ends_us: int,
-        context: Context,
+        worker: str,
     ) -> None:
         # Where the row lies while the attempt runs: the end of its lease and the grace for writing the outcome.
         self.row = row
@@ -45,8 +52,11 @@ class Attempt:
         self.request = request
         # When it was planned for, encoded, if the attempt is of the usual kind: see usual.py.
         self.planned = planned
-        self.context = context
-        self.deadline_us = context.deadline_us
+        self.occurrence_us = occurrence_us
+        # Within its occurrence, from 1.
+        self.number = number
+        self.worker = worker
+        self.deadline_us = deadline_us
         self.started_us = 0
         # When it must have ended or been extended.
         self.lease_ends_us = lease_ends_us
@@ -56,6 +66,27 @@ class Attempt:
         # While a lease is being extended, the attempt must not be finished: the row is on its way.
         self.extension: asyncio.Future[None] | None = None
         self.why_cancelled: Result | None = None
+        self._context: Context | None = None
+
+    @property
+    def id(self) -> str:
+        return attempt_id(self.action.guid, self.occurrence_us, self.number)
+
+    @property
+    def context(self) -> Context:
+        """What a handler or an HTTP target is told of it."""
+        if self._context is None:
+            self._context = Context(
+                action_id=self.action.action_id,
+                attempt_id=self.id,
+                attempt_number=self.number,
+                idempotency_key=idempotency_key(self.action.guid, self.occurrence_us),
+                occurrence_us=self.occurrence_us,
+                scheduled_us=self.action.scheduled_at_us,
+                deadline_us=self.deadline_us,
+                worker=self.worker,
+            )
+        return self._context
 
     @property
     def spec(self) -> Spec:
@@ -74,10 +105,10 @@ class Attempt:
 
     def record(self, result: Result, ended_us: int) -> action_pb2.Attempt:
         """What the status will say of it."""
-        context, record = self.context, action_pb2.Attempt()
-        record.number = context.attempt_number
-        record.id = context.attempt_id
-        record.worker = context.worker
+        record = action_pb2.Attempt()
+        record.number = self.number
+        record.id = self.id
+        record.worker = self.worker
         record.outcome = result.outcome
         set_us(record.start_time, self.started_us)
         set_us(record.end_time, ended_us)

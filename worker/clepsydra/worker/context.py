@@ -1,6 +1,7 @@
 """What an execution is told about itself."""
 
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Protocol
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -65,6 +66,19 @@ class Context:
     def deadline(self) -> datetime:
         """When this attempt is cancelled."""
         return _at(self.deadline_us)
+
+
+class Told(Protocol):
+    """An execution that can be told about itself. Not every handler asks, so the context is made when one does."""
+
+    @property
+    def context(self) -> Context: ...
+
+
+class Known(NamedTuple):
+    """One whose context is at hand."""
+
+    context: Context
 
 
 def _at(us: int) -> datetime:

@@ -4,7 +4,7 @@ What an outcome means is decided when the attempt ends; while one batch is being
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from structlog.typing import FilteringBoundLogger
 
@@ -19,7 +19,7 @@ from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.result import SUCCESS, Result
 from clepsydra.worker.tally import Tally
-from clepsydra.worker.usual import usual_success
+from clepsydra.worker.usual import Ended, ended_at, usual_success
 from clepsydra.worker.writing import Writing
 
 _OUTCOMES = action_pb2.Attempt
@@ -60,25 +60,26 @@ class Finisher:
             await self._finish(batch)
             self.when_written(len(batch))
 
-    def ended(self, attempt: Attempt, result: Result) -> None:
-        if not self._endings:
-            self._is_idle.clear()
-            self._wake.set()
-        self._endings.append((attempt, result, self.meaning(attempt, result, self._clock.now_us())))
+    def ended(self, attempts: Iterable[tuple[Attempt, Result]]) -> None:
+        """These have ended just now."""
+        now = ended_at(self._clock.now_us())
+        self._endings += [(attempt, result, self.meaning(attempt, result, now)) for attempt, result in attempts]
+        self._is_idle.clear()
+        self._wake.set()
 
     async def drained(self) -> None:
         """Wait until every outcome so far is written."""
         while not self._is_idle.is_set():  # what ended while we were being woken is waited for, too
             await self._is_idle.wait()
 
-    def meaning(self, attempt: Attempt, result: Result, ended_us: int) -> Advance:
+    def meaning(self, attempt: Attempt, result: Result, ended: Ended) -> Advance:
         """What the outcome means for the action."""
         fraction = self._ids.fraction()
-        usual = usual_success(attempt, ended_us) if result is SUCCESS else None
+        usual = usual_success(attempt, ended) if result is SUCCESS else None
         if usual is not None:
             return usual
-        event, row = _event(result, attempt.record(result, ended_us)), attempt.row
-        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, fraction))
+        event, row = _event(result, attempt.record(result, ended.us)), attempt.row
+        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended.us, row.at_us, fraction))
         written = None if at_us is None else status.SerializeToString()
         return Advance(row, at_us, attempt.action.scheduled_at_us, written, at_us)
 
@@ -112,8 +113,8 @@ class Finisher:
             self._tally.failed += 1
             self._log.info(
                 "an attempt failed",
-                action=attempt.context.action_id,
-                attempt=attempt.context.attempt_number,
+                action=attempt.action.action_id,
+                attempt=attempt.number,
                 error=result.error,
             )
 
@@ -121,8 +122,8 @@ class Finisher:
         self._tally.superseded += 1
         self._log.info(
             "an outcome was not accepted: the action was changed or taken over meanwhile",
-            action=attempt.context.action_id,
-            attempt=attempt.context.attempt_id,
+            action=attempt.action.action_id,
+            attempt=attempt.id,
             row=outcome.value,
         )
 

@@ -6,7 +6,8 @@ executed; beyond that they take the places of attempts. So neither can grow with
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from structlog.typing import FilteringBoundLogger
 
@@ -81,7 +82,7 @@ class Pool:
         for attempt in attempts:
             attempt.started_us = now_us
             if now_us >= attempt.deadline_us:
-                self._ended(attempt, NOT_STARTED)
+                self._end([(attempt, NOT_STARTED)])
                 continue
             self._running[attempt] = None
             # A lease ends no later than its attempt must.
@@ -116,7 +117,7 @@ class Pool:
         del attempt.companions[attempt]
         if not attempt.companions:
             attempt.task.cancel()
-        self._end(attempt, why)
+        self._end([(attempt, why)])
 
     async def drained(self) -> None:
         """Wait until nothing runs any more."""
@@ -154,14 +155,14 @@ class Pool:
 
     async def _execute(self, attempt: Attempt) -> None:
         try:
-            request, context = attempt.request, attempt.context
+            request = attempt.request
             if request is not None:
-                result = await self._targets.handle(request, context)
+                result = await self._targets.handle(request, attempt)
             else:
-                result = await self._targets.execute(attempt.spec, context)
+                result = await self._targets.execute(attempt.spec, attempt.context)
         except asyncio.CancelledError:
             result = attempt.why_cancelled or CANCELLED_ITSELF
-        self._end(attempt, result)
+        self._end([(attempt, result)])
 
     def _start_together(self, handler: BatchHandler, attempts: list[Attempt]) -> None:
         companions = dict.fromkeys(attempts)
@@ -172,28 +173,34 @@ class Pool:
     async def _execute_together(self, handler: BatchHandler, attempts: list[Attempt]) -> None:
         try:
             requests = [attempt.request for attempt in attempts if attempt.request is not None]
-            results = await self._targets.execute_together(handler, requests, [each.context for each in attempts])
+            results = await self._targets.execute_together(handler, requests, attempts)
         except asyncio.CancelledError:
             results = [CANCELLED_ITSELF] * len(attempts)
-        for attempt, result in zip(attempts, results, strict=True):
-            if attempt.why_cancelled is None:
-                self._end(attempt, result)
+        self._end(
+            (attempt, result)
+            for attempt, result in zip(attempts, results, strict=True)
+            if attempt.why_cancelled is None
+        )
 
-    def _end(self, attempt: Attempt, result: Result) -> None:
-        # From here on nothing can cut it short: its outcome is on its way. And nothing is left in a circle with it.
-        attempt.task = attempt.companions = None
-        if attempt.extension is not None:
-            # So is its row, by an extension of its lease; the outcome follows that.
-            attempt.extension.add_done_callback(lambda _: self._end(attempt, result))
-            return
-        self._running.pop(attempt, None)
-        self._ended(attempt, result)
-
-    def _ended(self, attempt: Attempt, result: Result) -> None:
-        self._taken -= 1
-        self._unwritten += 1
-        self._finisher.ended(attempt, result)
+    def _end(self, attempts: Iterable[tuple[Attempt, Result]]) -> None:
+        """From here on nothing can cut them short: their outcomes are on their way."""
+        ended = []
+        for attempt, result in attempts:
+            # Nothing is left in a circle with it.
+            attempt.task = attempt.companions = None
+            if attempt.extension is not None:
+                # Its row is on its way too, by an extension of its lease; the outcome follows that.
+                attempt.extension.add_done_callback(partial(self._end_extended, attempt, result))
+                continue
+            self._running.pop(attempt, None)
+            ended.append((attempt, result))
+        self._taken -= len(ended)
+        self._unwritten += len(ended)
+        self._finisher.ended(ended)
         self._changed.set()
+
+    def _end_extended(self, attempt: Attempt, result: Result, _extension: "asyncio.Future[None]") -> None:
+        self._end([(attempt, result)])
 
     def _written(self, places: int) -> None:
         self._unwritten -= places

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter
 from typing import Any, NamedTuple
 
-from clepsydra.worker.context import Context
+from clepsydra.worker.context import Context, Told
 from clepsydra.worker.payloads import Decode, NoDecoder, decoder_for
 
-# From the payload, its content type and the context to what the handler returns: a coroutine, if it is one.
-Call = Callable[[bytes, str, Context], Any]
+# From the payload, its content type and the context, if it is asked for, to what the handler returns: a coroutine, if
+# it is one.
+Call = Callable[[bytes, str, Told], Any]
 # The same for many: from their payloads, decoded, and their contexts.
-CallMany = Callable[[list[Any], list[Context]], Any]
+CallMany = Callable[[list[Any], Sequence[Told]], Any]
 
 _POSITIONAL = frozenset({Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD})
 
@@ -38,14 +39,14 @@ def call_of(function: Callable[..., Any]) -> Call:
     roles = _roles(_parameters(function))
     if roles.payload is None:
         if roles.context is None:
-            return lambda _payload, _content_type, _context: function()
-        return lambda _payload, _content_type, context: function(context)
+            return lambda _payload, _content_type, _told: function()
+        return lambda _payload, _content_type, told: function(told.context)
     decode = _decoder(roles.payload)
     if roles.context is None:
-        return lambda payload, content_type, _context: function(decode(payload, content_type))
+        return lambda payload, content_type, _told: function(decode(payload, content_type))
     if roles.context_first:
-        return lambda payload, content_type, context: function(context, decode(payload, content_type))
-    return lambda payload, content_type, context: function(decode(payload, content_type), context)
+        return lambda payload, content_type, told: function(told.context, decode(payload, content_type))
+    return lambda payload, content_type, told: function(decode(payload, content_type), told.context)
 
 
 def call_many_of(function: Callable[..., Any]) -> tuple[CallMany, Decode]:
@@ -55,13 +56,17 @@ def call_many_of(function: Callable[..., Any]) -> tuple[CallMany, Decode]:
     if roles.payload is None:
         if roles.context is None:
             raise WrongSignature("with `batch` it takes a list of payloads, a list of contexts, or both")
-        return lambda _payloads, contexts: function(contexts), decoder_for(bytes)
+        return lambda _payloads, told: function(_contexts(told)), decoder_for(bytes)
     decode = _decoder(roles.payload)
     if roles.context is None:
-        return lambda payloads, _contexts: function(payloads), decode
+        return lambda payloads, _told: function(payloads), decode
     if roles.context_first:
-        return lambda payloads, contexts: function(contexts, payloads), decode
-    return lambda payloads, contexts: function(payloads, contexts), decode
+        return lambda payloads, told: function(_contexts(told), payloads), decode
+    return lambda payloads, told: function(payloads, _contexts(told)), decode
+
+
+def _contexts(told: Sequence[Told]) -> list[Context]:
+    return [each.context for each in told]
 
 
 def _of_one(parameter: Parameter) -> Parameter:

@@ -14,7 +14,6 @@ from clepsydra.core.transitions import (
     Step,
     attempt_id,
     attempt_number,
-    idempotency_key,
     step,
     turn_of,
 )
@@ -24,7 +23,6 @@ from clepsydra.store.tuples import advance_of, row_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import PythonHandler, Spec, Status
 from clepsydra.worker.attempt import Attempt
-from clepsydra.worker.context import Context
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.usual import usual_request
 
@@ -85,8 +83,10 @@ class Turns:
         planned_us = action.scheduled_at_us
         starts_us = max(now_us, planned_us)
         to_us = starts_us + self._usual_lease_us
-        context = self._context(action, planned_us, 1, starts_us + TIMEOUT_US)
-        attempt = Attempt(_moved(row, to_us), action, request, planned, to_us - self._grace_us, context)
+        lease_ends_us, deadline_us = to_us - self._grace_us, starts_us + TIMEOUT_US
+        attempt = Attempt(
+            _moved(row, to_us), action, request, planned, planned_us, 1, deadline_us, lease_ends_us, self._worker
+        )
         return taken_of((advance_of((row, to_us, None, None, None)), _BEGIN, attempt))
 
     def _begin(self, row: Row, action: Action, spec: Spec, status: Status, now_us: int) -> Taken:
@@ -120,20 +120,15 @@ class Turns:
 
     def _attempt(self, row: Row, action: Action, spec: Spec, status: Status, to_us: int, now_us: int) -> Attempt:
         deadline_us = max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout)
-        context = self._context(action, us_of(status.occurrence_time), attempt_number(status), deadline_us)
-        request = spec.handler if spec.HasField("handler") else None
-        return Attempt(_moved(row, to_us), action, request, None, to_us - self._grace_us, context)
-
-    def _context(self, action: Action, occurrence_us: int, number: int, deadline_us: int) -> Context:
-        action_id, guid, _, _, _, planned_us = action
-        return Context(
-            action_id=action_id,
-            attempt_id=attempt_id(guid, occurrence_us, number),
-            attempt_number=number,
-            idempotency_key=idempotency_key(guid, occurrence_us),
-            occurrence_us=occurrence_us,
-            scheduled_us=planned_us,
+        return Attempt(
+            row=_moved(row, to_us),
+            action=action,
+            request=spec.handler if spec.HasField("handler") else None,
+            planned=None,
+            occurrence_us=us_of(status.occurrence_time),
+            number=attempt_number(status),
             deadline_us=deadline_us,
+            lease_ends_us=to_us - self._grace_us,
             worker=self._worker,
         )
 

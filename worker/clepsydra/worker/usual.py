@@ -6,6 +6,7 @@ is judged by the state machine.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -34,14 +35,26 @@ def usual_request(row: Row, action: Action) -> tuple[PythonHandler, bytes] | Non
         return None
 
 
-def usual_success(attempt: Attempt, ended_us: int) -> Advance | None:
+class Ended(NamedTuple):
+    """When attempts have ended, and until when their actions are kept; both also encoded, once for all of them."""
+
+    us: int
+    encoded: bytes
+    kept_until_us: int
+    encoded_kept_until: bytes
+
+
+def ended_at(us: int) -> Ended:
+    return Ended(us, encoded_time(us), us + KEPT_US, encoded_time(us + KEPT_US))
+
+
+def usual_success(attempt: Attempt, ended: Ended) -> Advance | None:
     """What the success of such an attempt means for its action; None: the state machine must tell."""
-    planned, row, context = attempt.planned, attempt.row, attempt.context
-    kept_until_us = ended_us + KEPT_US
+    planned, row = attempt.planned, attempt.row
+    _, end, kept_until_us, kept_until = ended
     # Where clocks went astray, the row's next time takes some thought.
     if planned is None or not row.at_us < kept_until_us < END_OF_TIME_US:
         return None
-    start = _encoded_start(attempt.started_us)
-    record = first_success(context.attempt_id, context.worker.encode(), start, ended_us)
-    status = succeeded(planned, record, kept_until_us)
+    record = first_success(attempt.id, attempt.worker.encode(), _encoded_start(attempt.started_us), end)
+    status = succeeded(planned, record, kept_until)
     return advance_of((row, kept_until_us, attempt.action.scheduled_at_us, status, kept_until_us))

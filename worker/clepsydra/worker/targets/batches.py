@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clepsydra.v1.action_pb2 import PythonHandler
-from clepsydra.worker.context import Context
+from clepsydra.worker.context import Told
 from clepsydra.worker.handling import BatchHandler
 from clepsydra.worker.payloads import Undecodable
 from clepsydra.worker.result import SUCCESS, Result, failure
@@ -21,10 +21,10 @@ class BatchTarget:
         self._functions = functions
 
     async def execute(
-        self, handler: BatchHandler, requests: Sequence[PythonHandler], contexts: Sequence[Context]
+        self, handler: BatchHandler, requests: Sequence[PythonHandler], told: Sequence[Told]
     ) -> list[Result]:
         undecodable: dict[int, Exception] = {}
-        given: list[Context] = list(contexts)
+        given: list[Told] = list(told)
 
         def call() -> Any:
             payloads = []
@@ -33,35 +33,35 @@ class BatchTarget:
                     payloads.append(handler.decode(request.payload, request.content_type))
                 except Undecodable as error:
                     undecodable[n] = error
-            given[:] = [context for n, context in enumerate(contexts) if n not in undecodable]
+            given[:] = [each for n, each in enumerate(told) if n not in undecodable]
             return handler.call(payloads, given) if payloads else _nothing(handler)
 
-        result, returned = await self._functions.call(handler, call, contexts)
+        result, returned = await self._functions.call(handler, call, told)
         if result is not SUCCESS:
-            return [result] * len(contexts)
+            return [result] * len(told)
         results = iter(self._each(handler, returned, given))
         return [
-            self._functions.failed(handler, (context,), undecodable[n]) if n in undecodable else next(results)
-            for n, context in enumerate(contexts)
+            self._functions.failed(handler, (each,), undecodable[n]) if n in undecodable else next(results)
+            for n, each in enumerate(told)
         ]
 
-    def _each(self, handler: BatchHandler, returned: Any, contexts: Sequence[Context]) -> list[Result]:
+    def _each(self, handler: BatchHandler, returned: Any, told: Sequence[Told]) -> list[Result]:
         """What the function said of each."""
         if returned is None:
-            return [SUCCESS] * len(contexts)
-        if not isinstance(returned, Sequence) or len(returned) != len(contexts):
+            return [SUCCESS] * len(told)
+        if not isinstance(returned, Sequence) or len(returned) != len(told):
             wrong = failure(
                 f"{handler.place} takes many payloads and must return a list with an entry for each, None or an "
-                f"exception; for {len(contexts)} payloads it returned {_shown(returned)}"
+                f"exception; for {len(told)} payloads it returned {_shown(returned)}"
             )
-            return [wrong] * len(contexts)
-        return [self._one(handler, context, said) for context, said in zip(contexts, returned, strict=True)]
+            return [wrong] * len(told)
+        return [self._one(handler, each, said) for each, said in zip(told, returned, strict=True)]
 
-    def _one(self, handler: BatchHandler, context: Context, said: object) -> Result:
+    def _one(self, handler: BatchHandler, each: Told, said: object) -> Result:
         if said is None:
             return SUCCESS
         if isinstance(said, BaseException):
-            return self._functions.failed(handler, (context,), said)
+            return self._functions.failed(handler, (each,), said)
         return failure(f"{handler.place} must say None or an exception of each payload, and said {_shown(said)}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.v1.action_pb2 import PythonHandler, Spec
-from clepsydra.worker.context import Context
+from clepsydra.worker.context import Context, Known, Told
 from clepsydra.worker.handling import BatchHandler, Registry
 from clepsydra.worker.result import Result, described, failure
 from clepsydra.worker.settings import WorkerSettings
@@ -48,24 +48,24 @@ class Targets:
         return handler if isinstance(handler, BatchHandler) else None
 
     async def execute_together(
-        self, handler: BatchHandler, requests: Sequence[PythonHandler], contexts: Sequence[Context]
+        self, handler: BatchHandler, requests: Sequence[PythonHandler], told: Sequence[Told]
     ) -> list[Result]:
         """Execute many once, and tell of each how it ended. Raises nothing but CancelledError, as `execute`."""
         try:
-            return await self._batches.execute(handler, requests, contexts)
+            return await self._batches.execute(handler, requests, told)
         except Exception as error:
-            return [_defect(error)] * len(contexts)
+            return [_defect(error)] * len(told)
 
-    def handle(self, request: PythonHandler, context: Context) -> Coroutine[Any, Any, Result]:
+    def handle(self, request: PythonHandler, told: Told) -> Coroutine[Any, Any, Result]:
         """Have a handler executed once. Raises nothing but CancelledError: whatever a handler does is in the result."""
-        return self._handlers.execute(request, context)
+        return self._handlers.execute(request, told)
 
     async def execute(self, spec: Spec, context: Context) -> Result:
         """Execute once. Raises nothing but CancelledError: what goes wrong is in the result."""
         kind = spec.WhichOneof("target")
         try:
             if kind == "handler":
-                return await self.handle(spec.handler, context)
+                return await self.handle(spec.handler, Known(context))
             if kind == "http":
                 return await self._http.execute(spec.http, context)
             if kind == "log":

@@ -11,7 +11,7 @@ from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
-from clepsydra.worker.context import Context
+from clepsydra.worker.context import Told
 from clepsydra.worker.handling import BatchHandler, DoNotRetry, Handler, RetryAfter
 from clepsydra.worker.payloads import Undecodable
 from clepsydra.worker.result import SUCCESS, Result, described, failure, message_of
@@ -26,87 +26,84 @@ class Functions:
         self._threads = threads
         self._log = log
 
-    async def call(
-        self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
-    ) -> Returned:
-        """Call a handler's function on behalf of the attempts with these contexts. Raises nothing but CancelledError.
+    async def call(self, handler: Handler | BatchHandler, call: Callable[[], Any], told: Sequence[Told]) -> Returned:
+        """Call a handler's function on behalf of these attempts. Raises nothing but CancelledError.
 
         `call` decodes the payloads as well, so that what their validators raise or wait for is the handler's.
         """
         if not handler.is_async:
-            return await self.call_in_thread(handler, call, contexts)
+            return await self.call_in_thread(handler, call, told)
         try:
             return SUCCESS, await call()
         except BaseException as error:
-            return self.ended_by(error, handler, contexts), None
+            return self.ended_by(error, handler, told), None
 
-    def ended_by(self, error: BaseException, handler: Handler | BatchHandler, contexts: Sequence[Context]) -> Result:
+    def ended_by(self, error: BaseException, handler: Handler | BatchHandler, told: Sequence[Told]) -> Result:
         """What it means that a coroutine has raised this. Raises it again if the attempts are being cut short."""
         if isinstance(error, GeneratorExit):
             raise error
         # Or else something that the handler waited for was cancelled, not the attempt.
         if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
-            _tell(contexts)
+            _tell(told)
             raise error
         # SystemExit and the like must not end the worker.
-        return self.failed(handler, contexts, error)
+        return self.failed(handler, told, error)
 
-    def failed(self, handler: Handler | BatchHandler, contexts: Sequence[Context], error: BaseException) -> Result:
-        """What an exception means for the attempts with these contexts."""
+    def failed(self, handler: Handler | BatchHandler, told: Sequence[Told], error: BaseException) -> Result:
+        """What an exception means for these attempts."""
         result = _result_of(error)
         expected = isinstance(error, RetryAfter | DoNotRetry | Undecodable)
         exc_info = None if expected else error
-        self._log.warning(
-            "handler failed", handler=handler.name, **_named(contexts), error=result.error, exc_info=exc_info
-        )
+        self._log.warning("handler failed", handler=handler.name, **_named(told), error=result.error, exc_info=exc_info)
         return result
 
     async def call_in_thread(
-        self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
+        self, handler: Handler | BatchHandler, call: Callable[[], Any], told: Sequence[Told]
     ) -> Returned:
         try:
             return await self._threads.run(
-                lambda: self._call_to_the_end(handler, call, contexts),
-                lambda: self._thread_is_held(handler, contexts),
+                lambda: self._call_to_the_end(handler, call, told),
+                lambda: self._thread_is_held(handler, told),
             )
         except ThreadsHeld:
             held = failure(
-                f"every handler thread of worker {contexts[0].worker} is held by a handler that outlived its "
+                f"every handler thread of worker {told[0].context.worker} is held by a handler that outlived its "
                 "attempt: let handlers return when context.cancelled is true, or raise handler_threads"
             )
             return held, None
 
     def _call_to_the_end(
-        self, handler: Handler | BatchHandler, call: Callable[[], Any], contexts: Sequence[Context]
+        self, handler: Handler | BatchHandler, call: Callable[[], Any], told: Sequence[Told]
     ) -> Returned:
         """In a thread. Never raises."""
         try:
             returned = call()
         except BaseException as error:  # SystemExit would end the thread without a word
-            return self.failed(handler, contexts, error), None
+            return self.failed(handler, told, error), None
         if inspect.isawaitable(returned):
             return _misplaced_coroutine(handler, returned), None
         return SUCCESS, returned
 
-    def _thread_is_held(self, handler: Handler | BatchHandler, contexts: Sequence[Context]) -> None:
-        _tell(contexts)
+    def _thread_is_held(self, handler: Handler | BatchHandler, told: Sequence[Told]) -> None:
+        _tell(told)
         self._log.warning(
             "handler outlives its attempt and holds a thread",
             handler=handler.name,
-            **_named(contexts),
+            **_named(told),
             threads_held=self._threads.held,
         )
 
 
-def _tell(contexts: Sequence[Context]) -> None:
-    for context in contexts:
-        context.cancelled = True
+def _tell(told: Sequence[Told]) -> None:
+    for each in told:
+        each.context.cancelled = True
 
 
-def _named(contexts: Sequence[Context]) -> dict[str, str | int]:
+def _named(told: Sequence[Told]) -> dict[str, str | int]:
     """The attempt, for the log; of many the first, and their number."""
-    named: dict[str, str | int] = {"action_id": contexts[0].action_id, "attempt_id": contexts[0].attempt_id}
-    return named if len(contexts) == 1 else {**named, "attempts": len(contexts)}
+    first = told[0].context
+    named: dict[str, str | int] = {"action_id": first.action_id, "attempt_id": first.attempt_id}
+    return named if len(told) == 1 else {**named, "attempts": len(told)}
 
 
 def _result_of(error: BaseException) -> Result:
