@@ -3,8 +3,8 @@
 -- Text is compared byte by byte, whatever the database's collation: keys sort alike on every server and in Python.
 
 -- The hash spreads keys over the partitions of a distributed store; one B-tree wants neighbours together, so here it
--- is always 0. Pages keep room for a second version of their rows: the new status of an action then needs no new entry
--- in the index.
+-- is always 0. Pages keep room for a second version of all their rows, because they end together: the new status of
+-- an action then needs no new entry in the index.
 CREATE TABLE clepsydra.scheduled_actions (
     meta_action_id_hash smallint NOT NULL,
     meta_action_id text COLLATE "C" NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE clepsydra.scheduled_actions (
     status_scheduled_at bigint NOT NULL,
     PRIMARY KEY (meta_action_id_hash, meta_action_id)
 ) WITH (
-    fillfactor = 70,
+    fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0
