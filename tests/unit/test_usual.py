@@ -115,6 +115,13 @@ def test_a_status_that_says_anything_else_is_not_usual() -> None:
         assert usual.planned_time(status.SerializeToString()) is None
 
 
+def test_what_cannot_be_decoded_is_not_usual() -> None:
+    """Though all that is compared is as it should be."""
+    broken = b"\x08"
+    assert usual.handler_in(usual.spec_of(broken, b"")) is None
+    assert usual.planned_time(usual.planned(broken)) is None
+
+
 def test_whatever_is_taken_for_usual_says_what_the_usual_says() -> None:
     """Bytes that were bent at random are refused, or mean the same as what they are taken for."""
     rng, taken = random.Random(11), 0

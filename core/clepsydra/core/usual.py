@@ -6,6 +6,9 @@ action. Nothing is decided here: whatever is not usual goes through `transitions
 holds this file to the same bytes. docs/decisions/0007 says why there are two ways.
 """
 
+from functools import lru_cache
+
+from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from clepsydra.core import limits
@@ -64,7 +67,17 @@ def handler_in(spec: bytes) -> bytes | None:
     size = spec[1]
     if not spec[3] + 2 + len(_ONCE) == size <= _SHORT or not spec.startswith(_ONCE_BY_DEFAULT, size):
         return None
-    return _only(_HANDLER, spec[size + len(_ONCE_BY_DEFAULT) :])
+    return _only(_HANDLER, spec[size + len(_ONCE_BY_DEFAULT) :]) if _is_time(spec[4:size]) else None
+
+
+@lru_cache(1024)
+def _is_time(encoded: bytes) -> bool:
+    """Whether it can be decoded: what is taken for usual is not looked at until something else becomes of it."""
+    try:
+        Timestamp.FromString(encoded)
+    except DecodeError:
+        return False
+    return True
 
 
 def _only(heads: Heads, encoded: bytes) -> bytes | None:
@@ -90,7 +103,8 @@ def planned_time(status: bytes) -> bytes | None:
     start = len(_WAITS) + 1
     end = start + status[start - 1]
     at = status[start:end]
-    return at if status.startswith(_WAITS) and status[end:] == _OCCURRENCE_TIME[len(at)] + at else None
+    is_usual = status.startswith(_WAITS) and status[end:] == _OCCURRENCE_TIME[len(at)] + at and _is_time(at)
+    return at if is_usual else None
 
 
 def succeeded(at: bytes, attempt: bytes, kept: bytes) -> bytes:
