@@ -3,7 +3,7 @@
 What the state machine comes to in such a life is known beforehand but for a few times and names. So it is recognised
 by its bytes and put together from encoded parts (`wire.py`), without building, copying and encoding messages for every
 action. Nothing is decided here: whatever is not usual goes through `transitions.step`, and `tests/unit/test_usual.py`
-holds this file to the same bytes. docs/decisions/0007 says why there are two ways.
+holds this file to the same bytes. docs/decisions/0007 and 0008 say why there are two ways.
 """
 
 from functools import lru_cache
