@@ -263,6 +263,8 @@ _METHODS: dict[str, Callable[[Scheduler, Any, float | None], Awaitable[Any]]] = 
 
 
 def _spec(plan: SpecPlan) -> Spec:
+    if plan.is_usual:
+        return Spec(schedule=Schedule(delay=duration(plan.delay_us)), handler=PythonHandler(name=HANDLER))
     spec = Spec(
         schedule=Schedule(delay=duration(plan.delay_us)),
         retry=RetryPolicy(first_delay=duration(plan.retry_us), multiplier=1.0, max_attempts=plan.max_attempts),
