@@ -145,7 +145,7 @@ def is_usual(seed: int) -> bool:
 def _of_usual_actions(plan: Plan) -> Plan:
     """The same run, but every action is of the usual kind.
 
-    By default an attempt may hang for a minute, and a tenth failure is retried after an hour: so nothing hangs here, and
+    By default an attempt may hang for a minute, and a tenth failure is retried after many: so nothing hangs here, and
     what fails fails once or twice.
     """
     clients = tuple(
