@@ -211,3 +211,39 @@ def test_a_handler_that_never_returns_does_not_keep_the_process() -> None:
 
 def never() -> None:
     raise AssertionError("nothing was cancelled")
+
+
+class Untold:
+    """An execution whose context is made when it is asked for, as an attempt's is; tells where that was."""
+
+    def __init__(self) -> None:
+        self.made_in: list[threading.Thread] = []
+        self._context: Context | None = None
+
+    @property
+    def context(self) -> Context:
+        if self._context is None:
+            self.made_in.append(threading.current_thread())
+            self._context = an_attempt()
+        return self._context
+
+
+async def test_a_context_is_made_before_a_thread_could_make_another(targets: Targets, registry: Registry) -> None:
+    """Or else the one that is told of a cancellation might not be the one that the handler looks at."""
+    seen: list[Context] = []
+
+    @registry.handler("one")
+    def one(context: Context) -> None:
+        seen.append(context)
+
+    @registry.handler("many", batch=2)
+    def many(contexts: list[Context]) -> None:
+        seen.extend(contexts)
+
+    told = [Untold(), Untold()]
+    handler = targets.batch_handler(handled_by("many").handler)
+    assert handler is not None
+    assert await targets.handle(handled_by("one").handler, told[0]) == SUCCESS
+    assert await targets.execute_together(handler, [handled_by("many").handler] * 2, told) == [SUCCESS] * 2
+    assert [each.made_in for each in told] == [[threading.current_thread()]] * 2
+    assert seen == [told[0].context, *(each.context for each in told)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
-from clepsydra.worker.context import Told
+from clepsydra.worker.context import Known, Told
 from clepsydra.worker.handling import BatchHandler, DoNotRetry, Handler, RetryAfter
 from clepsydra.worker.payloads import Undecodable
 from clepsydra.worker.result import SUCCESS, Result, described, failure, message_of
@@ -60,6 +60,8 @@ class Functions:
     async def call_in_thread(
         self, handler: Handler | BatchHandler, call: Callable[[], Any], told: Sequence[Told]
     ) -> Returned:
+        # Made now: were it left to the thread, the thread and the event loop might each make one.
+        told = [Known(each.context) for each in told]
         try:
             return await self._threads.run(
                 lambda: self._call_to_the_end(handler, call, told),
