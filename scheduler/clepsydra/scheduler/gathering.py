@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 # Beyond so many callers a batch saves little by waiting for more; nor does one with so many items by waiting at all.
 _COMPANY = 32
 _LARGE = 100
-_PATIENCE_S = 0.004
+_PATIENCE_S = 0.008
 
 
 class Bounds(NamedTuple):
