@@ -18,8 +18,8 @@ def ratio(
 ) -> Ratio | None:
     """Of ours, by default at our default settings, to the best peer at its best, whichever that is in each round."""
     best = min if less_is_better else max
-    own = _by_round(results, case, variant, ours, figure)
-    others = {peer: _by_round(results, case, "best", peer, figure) for peer in results.peers()}
+    own = by_round(results, case, variant, ours, figure)
+    others = {peer: by_round(results, case, "best", peer, figure) for peer in results.peers()}
     medians = {peer: statistics.median(figures.values()) for peer, figures in others.items() if figures}
     rounds = [number for number in own if any(number in figures for figures in others.values())]
     if not rounds or not medians:
@@ -32,7 +32,7 @@ def ratio(
     return Ratio(spread, peer, medians[peer])
 
 
-def _by_round(results: Results, case: str, variant: str, tool: str, figure: str) -> dict[int, float]:
+def by_round(results: Results, case: str, variant: str, tool: str, figure: str) -> dict[int, float]:
     return {
         measured.round: measured.figures[figure]
         for measured in results.measurements
