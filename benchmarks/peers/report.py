@@ -59,7 +59,7 @@ def _head(results: Results, plot: str) -> Iterator[str]:
         f"backlog is {sizes['drain_jobs']:,} due jobs; a full store holds {sizes['stored']:,} jobs of the far future; "
         f"{sizes['late_jobs']:,} jobs on time are spread over {sizes['spread_s']:g} s. Peers are measured at the best "
         "settings known to us that take at most 1,000 jobs in a call and 2,000 into a worker's hands (some are faster "
-        "with more: see benchmarks/peers/README.md), ours as they come: see [their "
+        "with more: see benchmarks/peers/README.md), ours as they come and, for a backlog, also tuned: see [their "
         "settings](#the-tools-and-their-settings)."
     )
     yield ""

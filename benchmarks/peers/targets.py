@@ -32,7 +32,7 @@ def targets(results: Results) -> Iterator[Target]:
         1.0,
     )
     yield from _of_empty_calls(results)
-    for variant, handler in (("default", ""), ("best", ", batch handler")):
+    for variant, handler in (("default", ""), ("best", ", tuned")):
         for tool, store, wanted in ((_SQLITE, "SQLite", 1.0), (_POSTGRES, "PostgreSQL", 0.7)):
             what = f"drain by one worker, {store}{handler}"
             yield from _at_least(results, what, "drain by one", tool, "executed_per_s", wanted, variant)

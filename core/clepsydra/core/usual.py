@@ -29,11 +29,11 @@ _ONCE_BY_DEFAULT = _ONCE + ENCODED_DEFAULTS
 _SHORT = 0x7F
 _SCHEDULE_TAG, _START_TIME_TAG = _SCHEDULE[0][0], _START_TIME[0][0]
 
-_SCHEDULED_TIME, _OCCURRENCE_TIME = (
-    Heads(Status.SCHEDULED_TIME_FIELD_NUMBER),
-    Heads(Status.OCCURRENCE_TIME_FIELD_NUMBER),
-)
-_WAITS = Status(state=action_pb2.SCHEDULED).SerializeToString() + _SCHEDULED_TIME[0][:1]
+_SCHEDULED_TIME = Heads(Status.SCHEDULED_TIME_FIELD_NUMBER)
+_OCCURRENCE_TIME = Heads(Status.OCCURRENCE_TIME_FIELD_NUMBER)
+_IS_SCHEDULED = Status(state=action_pb2.SCHEDULED).SerializeToString()
+# What stands before the length of the time that it is planned for.
+_WAITS = _IS_SCHEDULED + _SCHEDULED_TIME[0][:1]
 _HAS_SUCCEEDED = Status(state=action_pb2.SUCCEEDED).SerializeToString()
 _ONE_SUCCESS = Status(counters=Counters(succeeded_attempts=1, runs=1)).SerializeToString()
 
@@ -47,6 +47,7 @@ assert KEPT_US > 0, "a success that is not kept would be removed, and has no sta
 
 
 def encoded_time(us: int) -> bytes:
+    """A Timestamp."""
     moment = Timestamp()
     set_us(moment, us)
     return moment.SerializeToString()
@@ -93,7 +94,7 @@ def _only(heads: Heads, encoded: bytes) -> bytes | None:
 def planned(at: bytes) -> bytes:
     """The status of an action that waits for the first attempt at its only occurrence."""
     length = len(at)
-    return b"".join((_WAITS, _SCHEDULED_TIME[length][1:], at, _OCCURRENCE_TIME[length], at))
+    return b"".join((_IS_SCHEDULED, _SCHEDULED_TIME[length], at, _OCCURRENCE_TIME[length], at))
 
 
 def planned_time(status: bytes) -> bytes | None:

@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 # Beyond so many callers a batch saves little by waiting for more; nor does one with so many items by waiting at all.
 _COMPANY = 32
 _LARGE = 100
+# Long enough for some tens of callers to be back: with less, many callers fall apart into batches that are too small.
 _PATIENCE_S = 0.008
 
 
