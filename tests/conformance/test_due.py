@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from clepsydra.store.port import Due, Page
+from clepsydra.store.port import Due, Page, Put
 from tests.conformance.worlds import EVERYTHING, World, begin, ids_of, incoming_row, whole_page
 
 
@@ -110,6 +110,27 @@ async def test_rows_of_one_time_are_all_shown(world: World) -> None:
     await world.migrate(*[entry.row for entry in await world.entries(0)])
     assert sorted(names((await look(world)).due)) == sorted(f"a{n}" for n in range(50))
     assert len((await look(world, limit=20)).due) == 20
+
+
+async def test_a_page_brings_every_body_back_whatever_its_bytes_and_its_size(world: World) -> None:
+    draw = random.Random(11)
+    sizes = [
+        (draw.choice((0, 1, 40, 4095, 4096)), draw.choice((0, 300, 4096, 9000)), draw.randrange(80)) for _ in "a" * 60
+    ]
+    lives = [
+        world.life(f"a{n:02}", world.at(n))._replace(
+            meta=draw.randbytes(meta), spec=draw.randbytes(spec), status=draw.randbytes(status)
+        )
+        for n, (meta, spec, status) in enumerate(sizes)
+    ]
+    await world.carry_out(*(Put(None, life, 0, world.tick()) for life in lives))
+    # Rows without an action lie among them.
+    await world.carry_out(*(world.change(life) for life in lives[::7]))
+    expected = [None if n % 7 == 0 else life for n, life in enumerate(lives)]
+    page = await look(world)
+    assert [entry.action for entry in page.incoming] == expected
+    await world.migrate(*(entry.row for entry in page.incoming if entry.action is not None))
+    assert [entry.action for entry in (await look(world)).due] == [life for life in expected if life is not None]
 
 
 @pytest.mark.parametrize("by", ["migrate", "advance"])

@@ -9,7 +9,6 @@ import apsw
 from clepsydra.store.port import (
     Action,
     Audit,
-    Due,
     LockInfo,
     Page,
     Queue,
@@ -20,10 +19,7 @@ from clepsydra.store.port import (
 )
 from clepsydra.store.sqlite.batches import load
 from clepsydra.store.sqlite.connection import fetch, run, value
-from clepsydra.store.tuples import action_of, due_of, row_of
-
-# A member of an enum is looked up at some cost, and this is done for every row that is executed.
-_INCOMING, _PROCESSING = Queue.INCOMING, Queue.PROCESSING
+from clepsydra.store.sqlite.packing import read_page
 
 
 def get(connection: apsw.Connection, action_ids: Sequence[str]) -> list[Action | None]:
@@ -53,29 +49,12 @@ def due(
     until_us: int,
     limit: int,
 ) -> Page:
-    arrived = {"shard_id": shard_id, "from_at": incoming_from_us, "limit": incoming_limit}
-    incoming = fetch(connection, "incoming", arrived)
-    due = fetch(connection, "due", {"shard_id": shard_id, "from_at": from_us, "until": until_us, "limit": limit})
+    arrived = {"from_at": incoming_from_us, "limit": incoming_limit}
+    coming = {"from_at": from_us, "until": until_us, "limit": limit}
     return Page(
-        [
-            _due(
-                (_INCOMING, shard_id, created_at, action_id, guid, scheduled_at, None),
-                (action_id, guid, meta, spec, status, status_scheduled_at),
-            )
-            for created_at, action_id, guid, scheduled_at, meta, spec, status, status_scheduled_at in incoming
-        ],
-        [
-            _due(
-                (_PROCESSING, shard_id, scheduled_at, action_id, guid, scheduled_at, rescheduled_at),
-                (action_id, guid, meta, spec, status, status_scheduled_at),
-            )
-            for scheduled_at, action_id, guid, rescheduled_at, meta, spec, status, status_scheduled_at in due
-        ],
+        read_page(connection, Queue.INCOMING, shard_id, "incoming", arrived),
+        read_page(connection, Queue.PROCESSING, shard_id, "due", coming),
     )
-
-
-def _due(row: tuple[Any, ...], action: tuple[Any, ...]) -> Due:
-    return due_of((row_of(row), None if action[2] is None else action_of(action)))
 
 
 def soon(connection: apsw.Connection, shard_id: int, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:

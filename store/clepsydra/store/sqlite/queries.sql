@@ -289,36 +289,59 @@ UPDATE shard_locks SET locked = 0, last_heartbeat_at = max(last_heartbeat_at, :n
 WHERE locked = 1
     AND (shard_id, last_lock_guid) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:locks));
 
+-- A page as one row: see packing.py. The heads of its rows are an array, and the bodies follow one another.
 -- name: incoming
 SELECT
-    q.created_at, q.action_id, q.action_guid, q.scheduled_at,
-    s.meta, s.spec, s.status, s.status_scheduled_at
+    json_group_array(json_array(
+        created_at, action_id, action_guid, scheduled_at, NULL,
+        status_scheduled_at, length(meta), length(spec), length(status)
+    )),
+    CAST(
+        group_concat(meta || spec || status, '')
+        FILTER (WHERE length(meta) + length(spec) + length(status) <= :packed_bytes)
+    AS BLOB)
 FROM (
-    SELECT created_at, action_id, action_guid, scheduled_at FROM incoming_queue
-    WHERE shard_id = :shard_id AND created_at >= :from_at
-    ORDER BY created_at, action_id, action_guid
-    LIMIT :limit
-) AS q
-LEFT JOIN scheduled_actions AS s
-    ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
-ORDER BY q.created_at, q.action_id, q.action_guid;
+    SELECT
+        q.created_at, q.action_id, q.action_guid, q.scheduled_at,
+        s.meta, s.spec, s.status, s.status_scheduled_at
+    FROM (
+        SELECT created_at, action_id, action_guid, scheduled_at FROM incoming_queue
+        WHERE shard_id = :shard_id AND created_at >= :from_at
+        ORDER BY created_at, action_id, action_guid
+        LIMIT :limit
+    ) AS q
+    LEFT JOIN scheduled_actions AS s
+        ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
+    ORDER BY q.created_at, q.action_id, q.action_guid
+);
 
 -- name: shards_with_arrivals
 SELECT shard_id FROM shard_locks AS l WHERE EXISTS (SELECT 1 FROM incoming_queue AS q WHERE q.shard_id = l.shard_id);
 
 -- name: due
 SELECT
-    q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at,
-    s.meta, s.spec, s.status, s.status_scheduled_at
+    json_group_array(json_array(
+        scheduled_at, action_id, action_guid, scheduled_at, last_reschedule_at,
+        status_scheduled_at, length(meta), length(spec), length(status)
+    )),
+    CAST(
+        group_concat(meta || spec || status, '')
+        FILTER (WHERE length(meta) + length(spec) + length(status) <= :packed_bytes)
+    AS BLOB)
 FROM (
-    SELECT scheduled_at, action_id, action_guid, last_reschedule_at FROM processing_queue
-    WHERE shard_id = :shard_id AND scheduled_at BETWEEN :from_at AND :until
-    ORDER BY scheduled_at, action_id, action_guid
-    LIMIT :limit
-) AS q
-LEFT JOIN scheduled_actions AS s
-    ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
-ORDER BY q.scheduled_at, q.action_id, q.action_guid;
+    SELECT
+        q.scheduled_at, q.action_id, q.action_guid, q.last_reschedule_at,
+        s.meta, s.spec, s.status, s.status_scheduled_at
+    FROM (
+        SELECT scheduled_at, action_id, action_guid, last_reschedule_at FROM processing_queue
+        WHERE shard_id = :shard_id AND scheduled_at BETWEEN :from_at AND :until
+        ORDER BY scheduled_at, action_id, action_guid
+        LIMIT :limit
+    ) AS q
+    LEFT JOIN scheduled_actions AS s
+        ON s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
+    ORDER BY q.scheduled_at, q.action_id, q.action_guid
+);
 
 -- name: soon
 SELECT created_at, action_id, action_guid, scheduled_at FROM incoming_queue
