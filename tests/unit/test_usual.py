@@ -58,7 +58,8 @@ def test_a_success_is_recorded_as_the_state_machine_does_it(
     if after.at_us != ended_us + usual.KEPT_US:
         return  # its row lies there, or it was planned for later than that: nobody asks for the short way then
     start = usual.encoded_time(start_us)
-    attempt = usual.first_success(attempt_id, worker.encode(), start, usual.encoded_time(ended_us))
+    course = usual.course_of(worker.encode(), start, usual.encoded_time(ended_us))
+    attempt = usual.first_success(attempt_id.encode(), course)
     assert attempt == record.SerializeToString()
     assert usual.succeeded(start, attempt, usual.encoded_time(after.at_us)) == after.status.SerializeToString()
 

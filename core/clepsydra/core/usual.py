@@ -43,6 +43,7 @@ _ATTEMPT_ID, _WORKER = Heads(action_pb2.Attempt.ID_FIELD_NUMBER), Heads(action_p
 _START, _END = Heads(action_pb2.Attempt.START_TIME_FIELD_NUMBER), Heads(action_pb2.Attempt.END_TIME_FIELD_NUMBER)
 _SUCCESS = action_pb2.Attempt(outcome=action_pb2.Attempt.SUCCESS).SerializeToString()
 
+assert len(_ONCE) == 2, "as a head"
 assert KEPT_US > 0, "a success that is not kept would be removed, and has no status"
 
 
@@ -62,16 +63,24 @@ def spec_of(start: bytes, handler: bytes) -> bytes:
 
 def handler_in(spec: bytes) -> bytes | None:
     """The handler, if `spec_of` has made the spec, or could have."""
-    if len(spec) <= len(_ONCE_BY_DEFAULT) or spec[0] != _SCHEDULE_TAG or spec[2] != _START_TIME_TAG:
+    if len(spec) <= len(_ONCE_BY_DEFAULT):
         return None
+    # The schedule ends with `once`, which is as long as the schedule's head: so what follows begins at its size.
+    size = spec[1] + len(_ONCE_BY_DEFAULT)
+    return _only(_HANDLER, spec[size:]) if _is_beginning(spec[:size]) else None
+
+
+@lru_cache(256)
+def _is_beginning(spec: bytes) -> bool:
+    """Whether this is what stands before the handler; many actions have the same start time."""
+    if len(spec) <= len(_ONCE_BY_DEFAULT) or spec[0] != _SCHEDULE_TAG or spec[2] != _START_TIME_TAG:
+        return False
     # The schedule is the start time, with its two bytes of head, and `once`; both are so short that a byte tells how.
     size = spec[1]
-    if not spec[3] + 2 + len(_ONCE) == size <= _SHORT or not spec.startswith(_ONCE_BY_DEFAULT, size):
-        return None
-    return _only(_HANDLER, spec[size + len(_ONCE_BY_DEFAULT) :]) if _is_time(spec[4:size]) else None
+    is_usual = spec[3] + 2 + len(_ONCE) == size <= _SHORT and spec[size:] == _ONCE_BY_DEFAULT
+    return is_usual and _is_time(spec[4:size])
 
 
-@lru_cache(1024)
 def _is_time(encoded: bytes) -> bool:
     """Whether it can be decoded: what is taken for usual is not looked at until something else becomes of it."""
     try:
@@ -97,8 +106,9 @@ def planned(at: bytes) -> bytes:
     return b"".join((_IS_SCHEDULED, _SCHEDULED_TIME[length], at, _OCCURRENCE_TIME[length], at))
 
 
+@lru_cache(256)
 def planned_time(status: bytes) -> bytes | None:
-    """When that is, if `planned` has made the status, or could have."""
+    """When that is, if `planned` has made the status, or could have. Many actions wait for the same time."""
     if len(status) <= len(_WAITS):
         return None
     start = len(_WAITS) + 1
@@ -124,20 +134,11 @@ def succeeded(at: bytes, attempt: bytes, kept: bytes) -> bytes:
     )
 
 
-def first_success(attempt_id: str, worker: bytes, start: bytes, end: bytes) -> bytes:
+def first_success(attempt_id: bytes, course: bytes) -> bytes:
     """The record of that attempt."""
-    name = attempt_id.encode()
-    return b"".join(
-        (
-            _FIRST,
-            _ATTEMPT_ID[len(name)],
-            name,
-            _START[len(start)],
-            start,
-            _END[len(end)],
-            end,
-            _WORKER[len(worker)],
-            worker,
-            _SUCCESS,
-        )
-    )
+    return b"".join((_FIRST, _ATTEMPT_ID[len(attempt_id)], attempt_id, course))
+
+
+def course_of(worker: bytes, start: bytes, end: bytes) -> bytes:
+    """What the records of all attempts have in common that one worker has begun and ended at the same moments."""
+    return b"".join((_START[len(start)], start, _END[len(end)], end, _WORKER[len(worker)], worker, _SUCCESS))

@@ -10,15 +10,20 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from clepsydra.core.moments import END_OF_TIME_US
-from clepsydra.core.usual import KEPT_US, encoded_time, first_success, handler_in, planned_time, succeeded
+from clepsydra.core.moments import END_OF_TIME_US, MILLISECOND_US
+from clepsydra.core.usual import (
+    KEPT_US,
+    course_of,
+    encoded_time,
+    first_success,
+    handler_in,
+    planned_time,
+    succeeded,
+)
 from clepsydra.store.port import Action, Advance, Row
 from clepsydra.store.tuples import advance_of
 from clepsydra.v1.action_pb2 import PythonHandler
 from clepsydra.worker.attempt import Attempt
-
-# Attempts start by the hundred at the same moment.
-_encoded_start = lru_cache(16)(encoded_time)
 
 
 def usual_request(row: Row, action: Action) -> tuple[PythonHandler, bytes] | None:
@@ -45,6 +50,12 @@ class Ended(NamedTuple):
 
 
 def ended_at(us: int) -> Ended:
+    """Rounded up to a millisecond: attempts end by the hundred within one."""
+    return _ended(-(-us // MILLISECOND_US) * MILLISECOND_US)
+
+
+@lru_cache(1)
+def _ended(us: int) -> Ended:
     return Ended(us, encoded_time(us), us + KEPT_US, encoded_time(us + KEPT_US))
 
 
@@ -55,6 +66,12 @@ def usual_success(attempt: Attempt, ended: Ended) -> Advance | None:
     # Where clocks went astray, the row's next time takes some thought.
     if planned is None or not row.at_us < kept_until_us < END_OF_TIME_US:
         return None
-    record = first_success(attempt.id, attempt.worker.encode(), _encoded_start(attempt.started_us), end)
-    status = succeeded(planned, record, kept_until)
+    course = _course(attempt.worker, attempt.started_us, end)
+    status = succeeded(planned, first_success(attempt.id.encode(), course), kept_until)
     return advance_of((row, kept_until_us, attempt.action.scheduled_at_us, status, kept_until_us))
+
+
+@lru_cache(16)
+def _course(worker: str, started_us: int, end: bytes) -> bytes:
+    """Attempts start and end by the hundred at the same moment."""
+    return course_of(worker.encode(), encoded_time(started_us), end)
