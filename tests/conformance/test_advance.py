@@ -240,6 +240,33 @@ async def test_each_row_of_a_large_mixed_batch_has_its_own_outcome(world: World)
     assert await world.content() == (actions, rows)
 
 
+@pytest.mark.parametrize("kind", ["begin what came in", "begin what waits", "finish"])
+async def test_in_a_batch_of_one_kind_those_that_are_hindered_do_not_hinder_the_others(world: World, kind: str) -> None:
+    """Each is hindered in another way: changed by its user, moved by another worker, or never there."""
+    names = ["free", "changed", "moved", "more"]
+    advances = []
+    for name in names:
+        if kind == "begin what came in":
+            await world.carry_out(world.create(name))
+            advances.append(begin(await world.row_of(name)))
+        elif kind == "begin what waits":
+            advances.append(begin((await world.waiting(name))[1]))
+        else:
+            action, row = await world.in_flight(name)
+            advances.append(finish(row, action, world.at(900)))
+    await world.carry_out(world.change(await world.current("changed")))
+    elsewhere = await world.advance(advances[2]._replace(to_us=world.at(70)))
+    nobody = advances[0]._replace(row=advances[0].row._replace(action_id="nobody"))
+    mark = world.mark()
+    assert await world.store.advance([*advances, nobody], mark) == [DONE, STALE, GONE, DONE, GONE]
+    rows = {row.action_id: row for row in (await world.content()).rows}
+    assert [rows[name].at_us for name in ("free", "more")] == [advances[n].to_us for n in (0, 3)]
+    assert rows["moved"] == elsewhere
+    await world.assert_sound(actions=4)
+    # A replay finds the same to be done.
+    assert await world.store.advance(advances, mark) == [DONE, GONE, GONE, DONE]
+
+
 @pytest.mark.parametrize("is_migrated", [True, False], ids=["from processing_queue", "straight from incoming_queue"])
 async def test_a_row_that_moves_onto_another_of_its_life_replaces_it(world: World, is_migrated: bool) -> None:
     """Only a damaged installation has two: whoever meets them must be able to go on."""

@@ -77,6 +77,53 @@ async def test_an_advance_is_done_once(world: World, breaking: Breaking, loss: L
     await world.assert_sound(actions=3)
 
 
+async def _begin_what_came_in(world: World, name: str) -> Advance:
+    await world.carry_out(world.create(name))
+    return begin(await world.row_of(name))
+
+
+async def _begin_what_waits(world: World, name: str) -> Advance:
+    return begin((await world.waiting(name))[1])
+
+
+async def _finish_what_flies(world: World, name: str) -> Advance:
+    action, row = await world.in_flight(name)
+    return finish(row, action, world.at(900))
+
+
+# Of one kind, so that they are carried out without being judged.
+OF_ONE_KIND = {
+    "begin_from_incoming": _begin_what_came_in,
+    "begin_in_processing": _begin_what_waits,
+    "finish_in_processing": _finish_what_flies,
+}
+EACH_KIND = pytest.mark.parametrize("name", OF_ONE_KIND)
+
+
+@LOSSES
+@EACH_KIND
+async def test_advances_of_one_kind_are_done_once(world: World, breaking: Breaking, loss: Loss, name: str) -> None:
+    advances = [await OF_ONE_KIND[name](world, action_id) for action_id in "ab"]
+    breaking.lose(name, loss)
+    assert await breaking.store.advance(advances, world.mark()) == [AdvanceOutcome.DONE] * 2
+    breaking.assert_lost()
+    await world.assert_sound(actions=2)
+
+
+@LOSSES
+@EACH_KIND
+async def test_of_advances_of_one_kind_what_is_gone_after_an_unknown_try_is_unknown(
+    world: World, breaking: Breaking, loss: Loss, name: str
+) -> None:
+    advances = [await OF_ONE_KIND[name](world, action_id) for action_id in "ab"]
+    await world.advance(advances[0]._replace(to_us=world.at(70)))
+    breaking.lose(name, loss)
+    assert await breaking.store.advance(advances, world.mark()) == [UNKNOWN, AdvanceOutcome.DONE]
+    breaking.assert_lost()
+    assert await breaking.store.advance(advances[:1], world.mark()) == [AdvanceOutcome.GONE]
+    await world.assert_sound(actions=2)
+
+
 async def test_a_removal_of_unknown_outcome_stays_unknown(world: World, breaking: Breaking) -> None:
     """Nothing is left that could tell whether it was ours."""
     action, row = await world.waiting("a")

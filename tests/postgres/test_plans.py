@@ -16,7 +16,18 @@ from clepsydra.store.postgres.session import SETTINGS, statements
 from tests.postgres.installations import Installation
 
 # Each with the number of its parameters.
-HOT = {"put": 12, "get": 1, "list_actions": 2, "due": 6, "migrate": 12, "advance": 11, "stale_page": 5}
+HOT = {
+    "put": 12,
+    "get": 1,
+    "list_actions": 2,
+    "due": 6,
+    "migrate": 12,
+    "begin_from_incoming": 7,
+    "begin_in_processing": 7,
+    "finish_in_processing": 12,
+    "advance": 11,
+    "stale_page": 5,
+}
 
 # A scan of a table, with the condition by which it finds its rows on the line below.
 _SCAN = re.compile(r"(Seq|Index(?: Only)?|Bitmap Heap|Tid) Scan (?:using \w+ )?on (\w+)[^\n]*\n\s*([^\n]*)")

@@ -6,14 +6,10 @@ Statements return what did not go well. What they return as lost has changed sin
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import asyncpg
-
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.store.errors import OutcomeUnknown, StoreError
+from clepsydra.store.errors import OutcomeUnknown
 from clepsydra.store.port import (
     Action,
-    Advance,
-    AdvanceOutcome,
     Mark,
     Put,
     PutOutcome,
@@ -22,13 +18,11 @@ from clepsydra.store.port import (
     Row,
 )
 from clepsydra.store.postgres import columns
-from clepsydra.store.postgres.calls import Answer, Calls, Patience
+from clepsydra.store.postgres.calls import Calls, Patience
 
 LOST = "lost"
 _DONE = PutResult(PutOutcome.DONE)
 _TOO_LATE = PutResult(PutOutcome.TOO_LATE)
-
-_ADVANCE_OUTCOMES = {"stale": AdvanceOutcome.STALE, "gone": AdvanceOutcome.GONE}
 
 
 async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
@@ -46,7 +40,7 @@ async def put(calls: Calls, puts: Sequence[Put]) -> list[PutResult]:
                 lost.append(n)
             else:
                 results[n] = put_result(puts[n], judgement, current)
-        pending = _again(lost, patience)
+        pending = again(lost, patience)
     if is_of_replay and any(result is not _DONE for result in results):
         # The first try may have been carried out, and what stands in the way now may have come after it.
         raise OutcomeUnknown("the connection to the store was lost while it was writing; some of it may be done")
@@ -70,40 +64,7 @@ async def migrate(calls: Calls, rows: Sequence[Row], stale: Sequence[Row], mark:
     return moved
 
 
-async def advance(calls: Calls, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
-    outcomes = [AdvanceOutcome.DONE] * len(advances)
-    pending = sorted(range(len(advances)), key=lambda n: advances[n].row.action_id)
-    patience = Patience()
-    while pending:
-        answer = await _advance(calls, [advances[n] for n in pending], mark, patience)
-        lost = []
-        for place, judgement in answer.rows:
-            n = pending[place]
-            if judgement == LOST:
-                lost.append(n)
-            else:
-                outcomes[n] = _ADVANCE_OUTCOMES[judgement]
-        if answer.is_of_replay:
-            # What our first try moved may have been moved on since then.
-            outcomes = [AdvanceOutcome.UNKNOWN if outcome is AdvanceOutcome.GONE else outcome for outcome in outcomes]
-        pending = _again(lost, patience)
-    return outcomes
-
-
-async def _advance(calls: Calls, advances: Sequence[Advance], mark: Mark, patience: Patience) -> Answer:
-    batch = columns.of_advances(advances)
-    try:
-        return await calls.change("advance", *batch, *mark, patience=patience)
-    except StoreError as error:
-        if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
-            raise
-    # Only where an action has two live rows: whoever meets them must be able to go on.
-    *keys_and_to, _seen, _status, _planned = batch
-    await calls.change("make_room", *keys_and_to, patience=patience)
-    return await calls.change("advance", *batch, *mark, patience=patience)
-
-
-def _again(lost: list[int], patience: Patience) -> list[int]:
+def again(lost: list[int], patience: Patience) -> list[int]:
     """What is to be sent again. Whoever was faster has ended by now, so this ends too, and soon."""
     if lost:
         patience.may_be_done = True

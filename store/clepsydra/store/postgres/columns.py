@@ -53,8 +53,10 @@ def numbers(column: Sequence[int | None]) -> str:
     >>> numbers([1, None, 3]), numbers([None, None])
     ('{1,NULL,3}', '{}')
     """
-    if _is_nothing(column):
-        return "{}"
+    first = column[0]
+    if column.count(first) == len(column):
+        # As the times of what begins or ends together are.
+        return "{}" if first is None else "{" + ",".join([str(first)] * len(column)) + "}"
     return "{" + ",".join(map(str, column)).replace("None", "NULL") + "}"
 
 

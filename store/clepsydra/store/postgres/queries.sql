@@ -8,9 +8,9 @@
 -- it, and it is judged anew by a statement of its own. docs/decisions/ tells the races one by one.
 --
 -- Whatever the planner believes about tables that grow and shrink by the second, it can only plan lookups. Those that read
--- are LATERAL with LIMIT 1. Actions are written by `ctid`, the place of the very version that was locked. Rows are written
--- by a range from their key to their key, which unlike an equation can be read in one direction only: from the batch to
--- the table.
+-- are LATERAL with LIMIT 1. Actions that were locked are written by `ctid`, the place of the very version that was locked.
+-- All else is written by a range from a key to that key, which unlike an equation can be read in one direction only: from
+-- the batch to the table.
 
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -266,6 +266,82 @@ dropped_processing AS (
             AND (k.shard_id, k.scheduled_at, k.action_id, k.guid)
 )
 SELECT count(*) FROM moved;
+
+-- What most batches of advances come to: all are of one kind, and nothing stands in their way. These say how many were carried
+-- out; if that is not all, the batch is judged by `advance`, under the same mark.
+-- name: begin_from_incoming
+WITH
+left_incoming AS (
+    DELETE FROM clepsydra.incoming_queue AS q
+    USING unnest(
+        $1::text::integer[], $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::bigint[]
+    ) AS a (shard_id, created_at, action_id, guid, to_at)
+    CROSS JOIN LATERAL (
+        SELECT true
+        FROM clepsydra.scheduled_actions
+        WHERE meta_action_id_hash = 0 AND meta_action_id = a.action_id AND meta_action_guid = a.guid
+        LIMIT 1
+    ) AS s
+    WHERE (q.shard_id, q.created_at, q.action_id, q.action_guid)
+            BETWEEN (a.shard_id, a.created_at, a.action_id, a.guid)
+            AND (a.shard_id, a.created_at, a.action_id, a.guid)
+    RETURNING a.*
+),
+entered AS (
+    INSERT INTO clepsydra.processing_queue (
+        shard_id, scheduled_at, action_id, action_guid,
+        added_to_incoming_queue_at, last_reschedule_by_sync_with_guid, last_reschedule_at
+    )
+    SELECT shard_id, to_at, action_id, guid, created_at, $6, $7 FROM left_incoming
+)
+SELECT count(*) FROM left_incoming;
+
+-- name: begin_in_processing
+WITH
+moved AS (
+    UPDATE clepsydra.processing_queue AS q
+    SET scheduled_at = a.to_at, last_reschedule_by_sync_with_guid = $6, last_reschedule_at = $7
+    FROM unnest(
+        $1::text::integer[], $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::bigint[]
+    ) AS a (shard_id, scheduled_at, action_id, guid, to_at)
+    CROSS JOIN LATERAL (
+        SELECT true
+        FROM clepsydra.scheduled_actions
+        WHERE meta_action_id_hash = 0 AND meta_action_id = a.action_id AND meta_action_guid = a.guid
+        LIMIT 1
+    ) AS s
+    WHERE (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (a.shard_id, a.scheduled_at, a.action_id, a.guid)
+            AND (a.shard_id, a.scheduled_at, a.action_id, a.guid)
+    RETURNING true
+)
+SELECT count(*) FROM moved;
+
+-- An action is written, and so locked, before it is known whether its row can be moved. So this does all or nothing: the last
+-- parameter, which says why, is no number, and to read it as one takes the statement back.
+-- name: finish_in_processing
+WITH
+written AS (
+    UPDATE clepsydra.scheduled_actions AS s
+    SET status = a.status, status_scheduled_at = a.status_scheduled_at
+    FROM unnest(
+        $1::text::integer[], $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::bigint[],
+        $6::text::bigint[], $7::bytea[], $8::text::bigint[]
+    ) AS a (shard_id, scheduled_at, action_id, guid, to_at, seen_scheduled_at, status, status_scheduled_at)
+    WHERE (s.meta_action_id_hash, s.meta_action_id) BETWEEN (0::smallint, a.action_id) AND (0::smallint, a.action_id)
+        AND s.meta_action_guid = a.guid AND s.status_scheduled_at = a.seen_scheduled_at
+    RETURNING a.shard_id, a.scheduled_at, a.action_id, a.guid, a.to_at
+),
+moved AS (
+    UPDATE clepsydra.processing_queue AS q
+    SET scheduled_at = w.to_at, last_reschedule_by_sync_with_guid = $9, last_reschedule_at = $10
+    FROM written AS w
+    WHERE (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
+            BETWEEN (w.shard_id, w.scheduled_at, w.action_id, w.guid)
+            AND (w.shard_id, w.scheduled_at, w.action_id, w.guid)
+    RETURNING true
+)
+SELECT CASE WHEN count(*) = $11::integer THEN count(*) ELSE $12::text::integer END FROM moved;
 
 -- An ordinary begin and an extension lock no action: it is looked at in the snapshot alone. An action is written only if its
 -- row was touched. What was not touched and is in the snapshot has just been taken by somebody else. What went well is not

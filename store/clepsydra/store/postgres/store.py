@@ -23,7 +23,7 @@ from clepsydra.store.port import (
     StalePage,
     Stats,
 )
-from clepsydra.store.postgres import changes, inspection, installation, locking, lookups
+from clepsydra.store.postgres import advancing, changes, inspection, installation, locking, lookups
 from clepsydra.store.postgres.address import Address, parsed
 from clepsydra.store.postgres.arrivals import Arrivals
 from clepsydra.store.postgres.calls import Calls
@@ -117,8 +117,10 @@ class PostgresStore:
         return await changes.migrate(self._calls, rows, stale, mark) if rows or stale else 0
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
+        if not advances:
+            return []
         check_named_once(advance.row.action_id for advance in advances)
-        return await changes.advance(self._calls, advances, mark)
+        return await advancing.advance(self._calls, advances, mark)
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
         return await lookups.stale(self._calls, shard_id, after, from_us, limit)
