@@ -74,12 +74,12 @@ class Finisher:
 
     def meaning(self, attempt: Attempt, result: Result, ended: Ended) -> Advance:
         """What the outcome means for the action."""
-        fraction = self._ids.fraction()
         usual = usual_success(attempt, ended) if result is SUCCESS else None
         if usual is not None:
             return usual
         event, row = _event(result, attempt.record(result, ended.us)), attempt.row
-        status, at_us = step(attempt.spec, attempt.status, event, Moment(ended.us, row.at_us, fraction))
+        moment = Moment(ended.us, row.at_us, self._ids.fraction())
+        status, at_us = step(attempt.spec, attempt.status, event, moment)
         written = None if at_us is None else status.SerializeToString()
         return Advance(row, at_us, attempt.action.scheduled_at_us, written, at_us)
 
@@ -93,21 +93,23 @@ class Finisher:
             self._log.error("outcomes could not be written", attempts=len(batch), error=str(error))
             self._tally.interrupted += len(batch)
             return
-        earliest: dict[int, int] = {}
+        succeeded, earliest = 0, dict[int, int]()
         for (attempt, result, (row, to_us, *_)), outcome in zip(batch, outcomes, strict=True):
             if outcome is not _DONE:
                 self._superseded(attempt, outcome)
                 continue
-            self._count(attempt, result)
+            if result is SUCCESS:
+                succeeded += 1
+            else:
+                self._unsuccessful(attempt, result)
             if to_us is not None and to_us < earliest.get(row.shard_id, END_OF_TIME_US):
                 earliest[row.shard_id] = to_us
+        self._tally.succeeded += succeeded
         for shard_id, at_us in earliest.items():
             self.when_moved(shard_id, at_us)
 
-    def _count(self, attempt: Attempt, result: Result) -> None:
-        if result is SUCCESS:
-            self._tally.succeeded += 1
-        elif result.outcome == _OUTCOMES.INTERRUPTION:
+    def _unsuccessful(self, attempt: Attempt, result: Result) -> None:
+        if result.outcome == _OUTCOMES.INTERRUPTION:
             self._tally.interrupted += 1
         else:
             self._tally.failed += 1

@@ -88,7 +88,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler | BatchHandler] = {}
-        self.has_batch_handlers = False
+        # Those of them that take many at once; often there is none.
+        self.batch_handlers: dict[str, BatchHandler] = {}
 
     def handler(self, name: str, *, batch: int | None = None) -> Callable[[_Function], _Function]:
         """Register the decorated function under this name, which actions refer to. The function stays as it is.
@@ -123,8 +124,8 @@ class Registry:
                 self._handlers[name] = Handler(name, call_of(function), is_async(function), place)
             else:
                 call, decode = call_many_of(function)
-                self._handlers[name] = BatchHandler(name, call, decode, batch, is_async(function), place)
-                self.has_batch_handlers = True
+                takes_many = BatchHandler(name, call, decode, batch, is_async(function), place)
+                self._handlers[name] = self.batch_handlers[name] = takes_many
         except WrongSignature as error:
             raise InvalidHandler(f'handler "{name}" ({place}) is refused: {error}') from error
 

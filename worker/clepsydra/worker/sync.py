@@ -226,7 +226,9 @@ class SyncLoop:
         try:
             advances = [turn.advance for turn in turns]
             outcomes = await shard.writing.advance(advances, shard.lock.valid_until_us)
-            done = [turn for turn, outcome in zip(turns, outcomes, strict=True) if outcome is _DONE]
+            done = turns
+            if outcomes.count(_DONE) < len(outcomes):
+                done = [turn for turn, outcome in zip(turns, outcomes, strict=True) if outcome is _DONE]
         finally:
             attempts = [turn.attempt for turn in done if turn.attempt is not None]
             self._pool.give_back(places - len(attempts))

@@ -7,6 +7,7 @@ left to do in Python but to bind it.
 import json
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 import apsw
@@ -65,9 +66,8 @@ def put(puts: Sequence[Put], oldest_us: int) -> Operation[list[PutResult]]:
 
 
 def _create(puts: Sequence[Put], oldest_us: int) -> AtOnce[list[PutResult]]:
-    bindings: list[object] = []
-    for _, action, shard_id, created_at_us in puts:
-        bindings += (*action, shard_id, created_at_us)
+    _, actions, shards, created_at = zip(*puts, strict=True)
+    bindings = [*chain.from_iterable(zip(*zip(*actions, strict=True), shards, created_at, strict=True))]
     otherwise = partial(_put_as_judged, puts=puts, oldest_us=oldest_us)
     return AtOnce(_CREATIONS.insert(bindings), bindings, [_DONE] * len(puts), otherwise)
 
@@ -135,7 +135,7 @@ def _load_keys(connection: apsw.Connection, rows: Sequence[Row]) -> None:
 
 def advance(advances: Sequence[Advance], mark: Mark) -> Operation[list[AdvanceOutcome]]:
     queue = advances[0].row.queue
-    if any(advance.row.queue is not queue for advance in advances):
+    if [each.row.queue for each in advances].count(queue) < len(advances):
         return partial(_advance_in_both, advances=advances, mark=mark)
     return _one_after_the_other([_advance(queue, portion, mark) for portion in portions(advances)])
 
@@ -149,9 +149,9 @@ def _advance_in_both(connection: apsw.Connection, advances: Sequence[Advance], m
 
 
 def _advance(queue: Queue, advances: Sequence[Advance], mark: Mark) -> AtOnce[list[AdvanceOutcome]]:
-    bindings: list[object] = [*mark]
-    for row, to_us, seen_us, status, planned_us in advances:
-        bindings += (row[1], row[2], row[3], row[4], to_us, seen_us, status, planned_us)
+    rows, *changes = zip(*advances, strict=True)
+    _, shards, at, action_ids, guids, *_ = zip(*rows, strict=True)
+    bindings = [*mark, *chain.from_iterable(zip(shards, at, action_ids, guids, *changes, strict=True))]
     otherwise = partial(_advance_as_judged, queue=queue, advances=advances, mark=mark)
     done = [AdvanceOutcome.DONE] * len(advances)
     return AtOnce(_ADVANCES[queue].insert(bindings), bindings, done, otherwise)

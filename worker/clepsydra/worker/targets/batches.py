@@ -27,18 +27,21 @@ class BatchTarget:
         given: list[Told] = list(told)
 
         def call() -> Any:
-            payloads = []
+            payloads, decode = [], handler.decode
             for n, request in enumerate(requests):
                 try:
-                    payloads.append(handler.decode(request.payload, request.content_type))
+                    payloads.append(decode(request.payload, request.content_type))
                 except Undecodable as error:
                     undecodable[n] = error
-            given[:] = [each for n, each in enumerate(told) if n not in undecodable]
+            if undecodable:
+                given[:] = [each for n, each in enumerate(told) if n not in undecodable]
             return handler.call(payloads, given) if payloads else _nothing(handler)
 
         result, returned = await self._functions.call(handler, call, told)
         if result is not SUCCESS:
             return [result] * len(told)
+        if not undecodable:
+            return self._each(handler, returned, told)
         results = iter(self._each(handler, returned, given))
         return [
             self._functions.failed(handler, (each,), undecodable[n]) if n in undecodable else next(results)

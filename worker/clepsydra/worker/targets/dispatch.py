@@ -44,8 +44,8 @@ class Targets:
 
     def batch_handler(self, request: PythonHandler) -> BatchHandler | None:
         """The handler that executes the request together with others, if it is one that takes many."""
-        handler = self._registry.get(request.name) if self._registry.has_batch_handlers else None
-        return handler if isinstance(handler, BatchHandler) else None
+        handlers = self._registry.batch_handlers
+        return handlers.get(request.name) if handlers else None
 
     async def execute_together(
         self, handler: BatchHandler, requests: Sequence[PythonHandler], told: Sequence[Told]
