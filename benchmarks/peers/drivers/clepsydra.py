@@ -15,7 +15,7 @@ import grpc
 
 from benchmarks.creates import OPTIONS, action, describe
 from benchmarks.installation import Installation
-from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main
+from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, payload_of
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
@@ -39,12 +39,12 @@ class Clepsydra(AsyncDriver):
         await asyncio.to_thread(self._running.__exit__)
 
     async def create_one(self, job: Job) -> None:
-        await self._stub.CreateAction(action(job.at_us, _HANDLER, _payload(job)))
+        await self._stub.CreateAction(action(job.at_us, _HANDLER, payload_of(job)))
 
     async def create_many(self, jobs: list[Job]) -> None:
         request = BatchCreateActionsRequest()
         for job in jobs:
-            describe(request.requests.add(), job.at_us, _HANDLER, _payload(job))
+            describe(request.requests.add(), job.at_us, _HANDLER, payload_of(job))
         response = await self._stub.BatchCreateActions(request)
         refused = [result.error for result in response.results if result.HasField("error")]
         if refused:
@@ -78,10 +78,6 @@ class Clepsydra(AsyncDriver):
     def _flags(self, section: str) -> list[str]:
         settings: dict[str, Any] = self.settings.get(section, {})
         return [flag for key, value in settings.items() for flag in ("--set", f"{section}.{key}={value}")]
-
-
-def _payload(job: Job) -> bytes:
-    return json.dumps({"n": job.number, "at": job.at_us}).encode()
 
 
 def _incoming(running: Installation) -> int:

@@ -14,7 +14,7 @@ from pgqueuer.qm import QueueManager
 from pgqueuer.queries import Queries
 
 from benchmarks.peers.drivers.job import run_async
-from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, ready
+from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, payload_of, ready
 from benchmarks.peers.drivers.times import microseconds
 
 _OURS = ("batch", "batches_in_flight", "pool", "least_poll_s", "uvloop")
@@ -34,12 +34,12 @@ class PgQueuer(AsyncDriver):
         await self._pool.close()
 
     async def create_one(self, job: Job) -> None:
-        await self._queries.enqueue("job", _payload(job), execute_after=_delay(job))
+        await self._queries.enqueue("job", payload_of(job), execute_after=_delay(job))
 
     async def create_many(self, jobs: list[Job]) -> None:
         await self._queries.enqueue(
             ["job"] * len(jobs),
-            [_payload(job) for job in jobs],
+            [payload_of(job) for job in jobs],
             [0] * len(jobs),
             [_delay(job) for job in jobs],
         )
@@ -57,10 +57,6 @@ class PgQueuer(AsyncDriver):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, manager.shutdown.set)
         ready()
         await manager.run(**settings)
-
-
-def _payload(job: Job) -> bytes:
-    return json.dumps({"n": job.number}).encode()
 
 
 def _delay(job: Job) -> timedelta:
