@@ -11,8 +11,9 @@ import threading
 
 import apsw
 
+# Of 8 KiB: see installation.py.
 _PAGES = 1_000
-_PAGES_TOO_MANY = 32 * _PAGES
+_PAGES_TOO_MANY = 16 * _PAGES
 
 
 class Log:
