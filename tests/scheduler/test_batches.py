@@ -35,7 +35,8 @@ async def test_many_actions_are_created_in_few_store_calls(desk: Desk) -> None:
     response = await batch_create(desk, *requests)
 
     assert [result.action.meta.id for result in response.results] == [f"a{number}" for number in range(BATCH_ITEMS)]
-    assert [len(batch) for batch in desk.store.batches] == [desk.settings.batch, desk.settings.batch]
+    assert sum(len(batch) for batch in desk.store.batches) == BATCH_ITEMS
+    assert len(desk.store.batches) == -(-BATCH_ITEMS // desk.settings.batch)
     assert len(desk.store.actions) == BATCH_ITEMS
     for number in (0, BATCH_ITEMS - 1):
         assert await desk.get(f"a{number}") == response.results[number].action

@@ -12,7 +12,7 @@ from clepsydra.store.postgres.session import SETTINGS
 assert SETTINGS["synchronous_commit"] == "on"
 
 # The client's event loop, not the server's.
-_CREATES = {"uvloop": True, "batch": 1000, "batches_in_flight": 4}
+_CREATES = {"uvloop": True, "batch": 1000, "batches_in_flight": 8}
 
 # What has ended waits for its purge, a day later; what runs is at the end of its lease, half a minute away.
 _UNFINISHED_SQLITE = """
@@ -26,7 +26,7 @@ _UNFINISHED_POSTGRES = """
          + (SELECT count(*) FROM clepsydra.processing_queue, soon WHERE scheduled_at < soon.at)
 """
 
-_BATCHED = {"batch_handler": True, "worker": {"attempts": 2000}}
+_BATCHED = {"batch_handler": True, "worker": {"attempts": 4_000}}
 
 _RECOVERS = "by itself, when the lease of 30 s and its grace of 5 s have passed"
 

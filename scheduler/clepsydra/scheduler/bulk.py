@@ -10,6 +10,7 @@ taken in request by request, with the same results: see `usual.py`. So is one in
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
@@ -20,12 +21,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import PAYLOAD_BYTES
 from clepsydra.core.moments import END_OF_TIME_US, SECOND_US
-from clepsydra.core.usual import encoded_time
+from clepsydra.core.usual import encoded_time, planned, spec_of
 from clepsydra.core.validation import CONTENT_TYPE, HANDLER_NAME, ID
 from clepsydra.scheduler.first_life import encoded_meta
-from clepsydra.scheduler.usual import WHOLE_NANOS, are_all_usual, planned_life
+from clepsydra.scheduler.usual import WHOLE_NANOS, are_all_usual
 from clepsydra.store.port import Put
-from clepsydra.store.tuples import put_of
+from clepsydra.store.tuples import action_of, put_of
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
 
 
@@ -64,23 +65,24 @@ def columns_of(batch: BatchCreateActionsRequest, now_us: int) -> Columns | None:
 
 
 def creations(columns: Columns, ids: Ids, shards: int, now_us: int) -> list[Put]:
-    """What to write, and in it what to answer: the same as `usual_life` has it."""
-    marks = _marks(columns, ids, shards, now_us)
-    puts = []
-    for (guid, shard_id, action_id), start_us, start, handler in zip(marks, *columns[1:], strict=True):
-        meta = encoded_meta(action_id, guid, b"", now_us)
-        action = planned_life(action_id, guid, meta, start, start_us, handler, now_us)
-        puts.append(put_of((None, action, shard_id, now_us)))
-    return puts
-
-
-def _marks(columns: Columns, ids: Ids, shards: int, now_us: int) -> list[tuple[str, int, str]]:
-    """A guid, a shard and an id for each, drawn in the order in which calls of their own would draw them."""
-    guid, action_id = ids.guid, ids.action_id
-    drawn = ids.shards_of_many(shards, len(columns.handlers))
-    if columns.action_ids is None:
-        return [(guid(), shard_id, action_id(now_us)) for shard_id in drawn]
-    return [(guid(), shard_id, given) for shard_id, given in zip(drawn, columns.action_ids, strict=True)]
+    """What to write, and in it what to answer: the same as `usual_life` has it, for requests of their own."""
+    action_ids, starts_us, starts, handlers = columns
+    count = len(handlers)
+    drawn = ids.shards_of_many(shards, count)
+    if action_ids is None:
+        guids, action_ids = zip(*ids.guids_and_action_ids(count, now_us), strict=True)
+    else:
+        guids = tuple(ids.guids(count))
+    metas = [encoded_meta(action_id, guid, b"", now_us) for action_id, guid in zip(action_ids, guids, strict=True)]
+    specs = map(spec_of, starts, handlers)
+    if min(starts_us) < now_us:
+        # What should have started by now starts at once.
+        now = encoded_time(now_us)
+        starts = [start if us >= now_us else now for start, us in zip(starts, starts_us, strict=True)]
+        starts_us = [max(us, now_us) for us in starts_us]
+    statuses = map(planned, starts)
+    actions = map(action_of, zip(action_ids, guids, metas, specs, statuses, starts_us, strict=True))
+    return [*map(put_of, zip(repeat(None), actions, drawn, repeat(now_us)))]  # noqa: B905 - the others have no end
 
 
 def _starts_us(values: Any, starts: Sequence[bytes]) -> list[int] | None:

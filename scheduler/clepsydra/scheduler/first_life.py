@@ -13,7 +13,7 @@ from clepsydra.core.transitions import Moment, step
 from clepsydra.core.validation import timing_violations
 from clepsydra.core.wire import Heads
 from clepsydra.scheduler.errors import InvalidArgument
-from clepsydra.scheduler.replays import etag_of
+from clepsydra.scheduler.replays import ETAG_GUID_LENGTH, etag_of
 from clepsydra.store.port import Action
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Meta, ScheduledAction, Spec, Status
@@ -29,7 +29,8 @@ _CREATE_TIME, _UPDATE_TIME = Heads(Meta.CREATE_TIME_FIELD_NUMBER), Heads(Meta.UP
 _ENCODED_REVISION = Meta(revision=FIRST_REVISION).SerializeToString()
 # All guids are of one length, and so are the etags of all first lives.
 _GUID_HEAD = Heads(Meta.GUID_FIELD_NUMBER)[GUID_LENGTH]
-_ETAG_HEAD = Heads(Meta.ETAG_FIELD_NUMBER)[len(etag_of("0" * GUID_LENGTH, FIRST_REVISION))]
+_ETAG_END = etag_of("", FIRST_REVISION).encode()
+_ETAG_HEAD = Heads(Meta.ETAG_FIELD_NUMBER)[ETAG_GUID_LENGTH + len(_ETAG_END)]
 
 
 def first_life(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> Action:
@@ -54,9 +55,9 @@ def accepted(spec: Spec, now_us: int) -> tuple[Status, int]:
 def encoded_meta(action_id: str, guid: str, encoded_labels: bytes, now_us: int) -> bytes:
     """The meta of an action that was created just now; its labels are a Meta that has nothing else."""
     assert len(guid) == GUID_LENGTH, "its head was made for that"
-    named, etag = action_id.encode(), etag_of(guid, FIRST_REVISION).encode()
-    birth = _encoded_birth(now_us)
-    return b"".join((_ID[len(named)], named, _GUID_HEAD, guid.encode(), _ETAG_HEAD, etag, birth, encoded_labels))
+    named, life = action_id.encode(), guid.encode()
+    etag = _ETAG_HEAD, life[:ETAG_GUID_LENGTH], _ETAG_END
+    return b"".join((_ID[len(named)], named, _GUID_HEAD, life, *etag, _encoded_birth(now_us), encoded_labels))
 
 
 @lru_cache(1)

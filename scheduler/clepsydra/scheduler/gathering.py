@@ -101,6 +101,20 @@ class Gathering(Generic[Item, Result]):
 
     def _parcels(self, items: Sequence[Item]) -> Iterator[tuple[Sequence[Item], Sequence[object], int]]:
         """Items in their order, in parcels that fit into a batch and, if possible, into what room is left."""
+        start = 0
+        while start < len(items):
+            places, room = self._room()
+            parcel = items[start : start + max(1, places)]
+            names = [] if self._name_of is None else [*map(self._name_of, parcel)]
+            size = sum(map(self._size_of, parcel))
+            if size <= room and len(set(names)) == len(names):
+                yield parcel, names, size
+            else:
+                yield from self._smaller_parcels(parcel)
+            start += len(parcel)
+
+    def _smaller_parcels(self, items: Sequence[Item]) -> Iterator[tuple[Sequence[Item], Sequence[object], int]]:
+        """Items that are too large to go together, or that share a name."""
         parcel: list[Item] = []
         names: dict[object, None] = {}
         size = 0

@@ -16,6 +16,8 @@ from clepsydra.store.port import Action
 from clepsydra.v1.action_pb2 import AppliedRequest
 
 _FINGERPRINT_BYTES = 16
+# So much of a guid is in an etag.
+ETAG_GUID_LENGTH = 16
 
 Applied = tuple[AppliedRequest, ...]
 
@@ -55,7 +57,7 @@ def recognised(key: CallKey | None, applied: Applied) -> AppliedRequest | None:
 
 def etag_of(guid: str, revision: int) -> str:
     """Of two states of an action that a user brought about, no two have the same guid and revision."""
-    return f"{guid[:16]}-{revision}"
+    return f"{guid[:ETAG_GUID_LENGTH]}-{revision}"
 
 
 def remembering(key: CallKey | None, action: Action, revision: int, earlier: Applied, now_us: int) -> Action:

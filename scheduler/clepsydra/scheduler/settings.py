@@ -23,7 +23,7 @@ class SchedulerSettings(BaseModel):
     tls_cert_file: Path | None = Field(default=None, description="The server's certificate chain, PEM. Unset: no TLS.")
     tls_key_file: Path | None = Field(default=None, description="The key of the certificate, PEM.")
     max_concurrent_calls: int = Field(default=2_000, ge=1, le=100_000, description="Calls under way at once.")
-    batch: int = Field(default=500, ge=1, le=10_000, description="Changes written to the store at once.")
+    batch: int = Field(default=1_000, ge=1, le=10_000, description="Changes written to the store at once.")
     batch_bytes: int = Field(
         default=4 * 1024 * 1024, ge=1, description="A batch is closed when it has grown to this size."
     )
