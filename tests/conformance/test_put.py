@@ -149,6 +149,17 @@ async def test_a_batch_may_be_large(world: World) -> None:
     await world.assert_sound(actions=1500, stale_rows=1500)
 
 
+async def test_in_a_large_batch_of_creations_those_that_exist_do_not_hinder_the_others(world: World) -> None:
+    there = await world.carry_out(*(world.create(f"a{n}") for n in (3, 700, 1490)))
+    puts = [world.create(f"a{n}", shard_id=n % world.store.shards) for n in range(1500)]
+    conflicts = {action.action_id: PutResult(PutOutcome.CONFLICT, action) for action in there}
+    assert await world.store.put(puts) == [conflicts.get(put.action.action_id, DONE) for put in puts]
+    await world.assert_sound(actions=1500)
+    # A replay finds the same to be done.
+    assert await world.store.put(puts) == [conflicts.get(put.action.action_id, DONE) for put in puts]
+    await world.assert_sound(actions=1500)
+
+
 async def test_bytes_come_back_as_they_went_in(world: World) -> None:
     every_byte = bytes(range(256))
     payload = (every_byte * (PAYLOAD_BYTES // 256 + 1))[:PAYLOAD_BYTES]

@@ -67,10 +67,19 @@ def outcomes(ended: list[Ended]) -> list[Any]:
 
 def test_a_batch_that_is_alone_is_one_statement(writer: Traced) -> None:
     names = [f"a{n}" for n in range(500)]
-    for batch in (create(*names), begin(*names)):
-        writer.run(batch)
-        assert writer.statements == ["INSERT"]
+    writer.run(create(*names[:50]))
+    assert writer.statements == ["INSERT"]
+    writer.run(create(*names[50:]))
+    writer.run(begin(*names))
+    assert writer.statements == ["INSERT"]
     assert writer.rows() == 0
+
+
+def test_many_creations_are_few_statements(writer: Traced) -> None:
+    """One for each table, and one for those that are left over."""
+    writer.run(create(*(f"a{n}" for n in range(1000))))
+    assert writer.statements == ["BEGIN", "INSERT", "INSERT", "INSERT", "COMMIT"]
+    assert writer.rows() == 1000
 
 
 def test_what_has_gathered_shares_one_commit(writer: Traced) -> None:

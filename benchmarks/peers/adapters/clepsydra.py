@@ -26,7 +26,7 @@ _UNFINISHED_POSTGRES = """
          + (SELECT count(*) FROM clepsydra.processing_queue, soon WHERE scheduled_at < soon.at)
 """
 
-_BATCHED = {"batch_handler": True, "worker": {"attempts": 4_000}}
+_BATCHED = {"batch_handler": True, "worker": {"attempts": 2_000}}
 
 _RECOVERS = "by itself, when the lease of 30 s and its grace of 5 s have passed"
 

@@ -7,7 +7,7 @@ left to do in Python but to bind it.
 import json
 from collections.abc import Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import TypeVar
 
 import apsw
@@ -24,7 +24,7 @@ from clepsydra.store.port import (
     Queue,
     Row,
 )
-from clepsydra.store.sqlite.batches import View, load, portions
+from clepsydra.store.sqlite.batches import Table, View, large_portion, load, portions
 from clepsydra.store.sqlite.connection import fetch, run, value
 from clepsydra.store.sqlite.execution import Operation
 from clepsydra.store.sqlite.transactions import AtOnce
@@ -43,6 +43,7 @@ _PUT_RESULTS = {
 
 _HINDERED = {"d": AdvanceOutcome.DONE, "s": AdvanceOutcome.STALE, "g": AdvanceOutcome.GONE}
 
+_ACTIONS, _INCOMING = Table("scheduled_actions", columns=7), Table("incoming_queue", columns=5)
 _CREATIONS = View("creations", shared=0, own=8)
 _MIGRATIONS = View("migrations", shared=2, own=4)
 _ADVANCES = {
@@ -62,7 +63,33 @@ def put(puts: Sequence[Put], oldest_us: int) -> Operation[list[PutResult]]:
         if seen is not None or shard_id is None or created_at_us < oldest_us:
             return partial(_put_as_judged, puts=puts, oldest_us=oldest_us)
     # All are creations, most likely of what is not there: then the table's own key judges them.
-    return _one_after_the_other([_create(portion, oldest_us) for portion in portions(puts)])
+    parts: list[Operation[list[PutResult]]] = []
+    while large := large_portion(len(puts)):
+        parts.append(_create_many(puts[:large], oldest_us))
+        puts = puts[large:]
+    if puts:
+        parts.append(_create(puts, oldest_us))
+    return _one_after_the_other(parts)
+
+
+def _create_many(puts: Sequence[Put], oldest_us: int) -> Operation[list[PutResult]]:
+    """What `_create` does, by two statements, in less time."""
+    _, actions, shards, created_at = zip(*puts, strict=True)
+    action_ids, guids, meta, spec, status, scheduled_at = zip(*actions, strict=True)
+    lives = zip(repeat(0), action_ids, meta, guids, spec, status, scheduled_at)  # noqa: B905 - the hash of all is 0
+    rows = zip(shards, created_at, action_ids, guids, scheduled_at, strict=True)
+    bound = [*chain.from_iterable(lives)], [*chain.from_iterable(rows)]
+
+    def create(connection: apsw.Connection) -> list[PutResult]:
+        lives, rows = bound
+        try:
+            connection.execute(_ACTIONS.insert(len(puts)), lives)
+        except apsw.ConstraintError:
+            return _put_as_judged(connection, puts, oldest_us)
+        connection.execute(_INCOMING.insert(len(puts)), rows)
+        return [_DONE] * len(puts)
+
+    return create
 
 
 def _create(puts: Sequence[Put], oldest_us: int) -> AtOnce[list[PutResult]]:
