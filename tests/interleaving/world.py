@@ -119,7 +119,7 @@ class World:
         self._turns = [Turns(settings, f"worker-{number}") for number in range(shape.workers)]
         nothing: Any = None
         ids = Ids(random.Random(0))
-        self._finisher = Finisher(nothing, self.moment, ids, 1, Tally(), _SILENT)
+        self._finisher = Finisher(nothing, ids, 1, Tally(), _SILENT)
         self._leases = Leases(nothing, nothing, self.moment, settings, _SILENT)
         self.take: Callable[[Due, int], Taken | None] = lru_cache(None)(self._take)
         self.finish: Callable[[Due, int, int, str], Advance] = lru_cache(None)(self._finish)

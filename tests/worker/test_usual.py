@@ -46,7 +46,7 @@ def _due(queue: Queue, start_us: int, *, in_order: bool) -> Due:
 def _finisher(seed: int) -> Finisher:
     clock, ids = SystemClock(), Ids(random.Random(seed))
     writing = Writing(MemoryStore(1, clock), clock, ids, Tally(), ids.guid())
-    return Finisher(writing, clock, ids, 10, Tally(), structlog.get_logger())
+    return Finisher(writing, ids, 10, Tally(), structlog.get_logger())
 
 
 def _begun(due: Due, now_us: int) -> tuple[Advance, Attempt]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 
 from structlog.typing import FilteringBoundLogger
 
-from clepsydra.core.clock import Clock
 from clepsydra.core.events import Event, Failed, Interrupted, Succeeded
 from clepsydra.core.ids import Ids
 from clepsydra.core.moments import END_OF_TIME_US
@@ -19,7 +18,7 @@ from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempt import Attempt
 from clepsydra.worker.result import SUCCESS, Result
 from clepsydra.worker.tally import Tally
-from clepsydra.worker.usual import Ended, ended_at, usual_success
+from clepsydra.worker.usual import Ended, usual_success
 from clepsydra.worker.writing import Writing
 
 _OUTCOMES = action_pb2.Attempt
@@ -31,11 +30,8 @@ Ending = tuple[Attempt, Result, Advance]
 
 
 class Finisher:
-    def __init__(
-        self, writing: Writing, clock: Clock, ids: Ids, batch: int, tally: Tally, log: FilteringBoundLogger
-    ) -> None:
+    def __init__(self, writing: Writing, ids: Ids, batch: int, tally: Tally, log: FilteringBoundLogger) -> None:
         self._writing = writing
-        self._clock = clock
         self._ids = ids
         self._batch = batch
         self._tally = tally
@@ -60,10 +56,9 @@ class Finisher:
             await self._finish(batch)
             self.when_written(len(batch))
 
-    def ended(self, attempts: Iterable[tuple[Attempt, Result]]) -> None:
-        """These have ended just now."""
-        now = ended_at(self._clock.now_us())
-        self._endings += [(attempt, result, self.meaning(attempt, result, now)) for attempt, result in attempts]
+    def ended(self, attempts: Iterable[tuple[Attempt, Result]], moment: Ended) -> None:
+        """These have ended."""
+        self._endings += [(attempt, result, self.meaning(attempt, result, moment)) for attempt, result in attempts]
         self._is_idle.clear()
         self._wake.set()
 

@@ -21,6 +21,7 @@ from clepsydra.worker.relay import Relay
 from clepsydra.worker.result import Result, failure
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
+from clepsydra.worker.usual import Ended, ended_at
 
 NOT_EXTENDED = Result(action_pb2.Attempt.INTERRUPTION, "its lease could not be extended")
 NOT_STARTED = Result(action_pb2.Attempt.INTERRUPTION, "the store took longer to begin it than it may run")
@@ -44,6 +45,9 @@ class Pool:
         self._log = log
         # In the order in which they started: a set would have another order in every process.
         self._running: dict[Attempt, None] = {}
+        # Those that have ended in this turn of the loop, and when.
+        self._ending: list[tuple[Attempt, Result]] = []
+        self._ending_at: Ended | None = None
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
@@ -162,7 +166,7 @@ class Pool:
                 result = await self._targets.execute(attempt.spec, attempt.context)
         except asyncio.CancelledError:
             result = attempt.why_cancelled or CANCELLED_ITSELF
-        self._end([(attempt, result)])
+        self._end_soon(attempt, result)
 
     def _start_together(self, handler: BatchHandler, attempts: list[Attempt]) -> None:
         companions = dict.fromkeys(attempts)
@@ -182,7 +186,25 @@ class Pool:
             if attempt.why_cancelled is None
         )
 
-    def _end(self, attempts: Iterable[tuple[Attempt, Result]]) -> None:
+    def _end_soon(self, attempt: Attempt, result: Result) -> None:
+        """End it with all others that end before the loop turns to anything else, and within the same moment."""
+        # From here on nothing can cut it short, and the task may already be that of another.
+        attempt.task = None
+        moment = ended_at(self._clock.now_us())
+        if moment is not self._ending_at:
+            self._end_those()
+            self._ending_at = moment
+        if not self._ending:
+            asyncio.get_running_loop().call_soon(self._end_those)
+        self._ending.append((attempt, result))
+
+    def _end_those(self) -> None:
+        if self._ending:
+            assert self._ending_at is not None
+            ending, self._ending = self._ending, []
+            self._end(ending, self._ending_at)
+
+    def _end(self, attempts: Iterable[tuple[Attempt, Result]], moment: Ended | None = None) -> None:
         """From here on nothing can cut them short: their outcomes are on their way."""
         ended = []
         for attempt, result in attempts:
@@ -196,7 +218,7 @@ class Pool:
             ended.append((attempt, result))
         self._taken -= len(ended)
         self._unwritten += len(ended)
-        self._finisher.ended(ended)
+        self._finisher.ended(ended, moment or ended_at(self._clock.now_us()))
         self._changed.set()
 
     def _end_extended(self, attempt: Attempt, result: Result, _extension: "asyncio.Future[None]") -> None:

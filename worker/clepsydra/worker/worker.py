@@ -51,7 +51,7 @@ class Worker:
             return Writing(store, clock, ids, tally, ids.guid())
 
         self._heart = Heart(store, clock, settings, name, tally, self._log)
-        self._finisher = Finisher(writing(), clock, ids, settings.batch, tally, self._log)
+        self._finisher = Finisher(writing(), ids, settings.batch, tally, self._log)
         self._pool = Pool(settings.attempts, targets, self._finisher, clock, tally, self._log)
         self._leases = Leases(self._pool, writing(), clock, settings, self._log)
         turns = Turns(settings, name)
