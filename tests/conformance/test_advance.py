@@ -267,6 +267,31 @@ async def test_in_a_batch_of_one_kind_those_that_are_hindered_do_not_hinder_the_
     assert await world.store.advance(advances, mark) == [DONE, GONE, GONE, DONE]
 
 
+async def test_neighbours_that_are_begun_together_leave_others_alone_and_are_hindered_one_by_one(world: World) -> None:
+    """Whatever lies between them, or has gone from there, in a batch that was a range of the queue when it was read."""
+    names = [f"a{n:03}" for n in range(300)]
+    await world.carry_out(*(world.create(name) for name in names))
+    rows = [entry.row for entry in await world.entries(0)]
+    whole, gone, changed, unnamed = rows[:70], rows[70:140], rows[140:210], rows[210:]
+    assert await world.store.advance([begin(row) for row in whole], world.mark()) == [DONE] * 70
+    # Another worker has begun one of the next, and one came in instead, at the same place.
+    await world.advance(begin(gone[30])._replace(to_us=world.at(70)))
+    await world.carry_out(world.create(f"{gone[30].action_id}!")._replace(created_at_us=gone[30].at_us))
+    expected = [GONE if row is gone[30] else DONE for row in gone]
+    assert await world.store.advance([begin(row) for row in gone], world.mark()) == expected
+    await world.carry_out(world.change(await world.current(changed[10].action_id)))
+    expected = [STALE if row is changed[10] else DONE for row in changed]
+    assert await world.store.advance([begin(row) for row in changed], world.mark()) == expected
+    # One that is not named stays.
+    named = [row for row in unnamed if row is not unnamed[5]]
+    mark = world.mark()
+    assert await world.store.advance([begin(row) for row in named], mark) == [DONE] * len(named)
+    assert await world.store.advance([begin(row) for row in named], mark) == [DONE] * len(named)
+    left = {entry.row.action_id for entry in (await world.page(0)).incoming}
+    assert left == {unnamed[5].action_id, f"{gone[30].action_id}!"}
+    await world.assert_sound(actions=301)
+
+
 @pytest.mark.parametrize("is_migrated", [True, False], ids=["from processing_queue", "straight from incoming_queue"])
 async def test_a_row_that_moves_onto_another_of_its_life_replaces_it(world: World, is_migrated: bool) -> None:
     """Only a damaged installation has two: whoever meets them must be able to go on."""

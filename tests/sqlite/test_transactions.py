@@ -66,12 +66,10 @@ def outcomes(ended: list[Ended]) -> list[Any]:
 
 
 def test_a_batch_that_is_alone_is_one_statement(writer: Traced) -> None:
-    names = [f"a{n}" for n in range(500)]
-    writer.run(create(*names[:50]))
-    assert writer.statements == ["INSERT"]
-    writer.run(create(*names[50:]))
-    writer.run(begin(*names))
-    assert writer.statements == ["INSERT"]
+    names = [f"a{n}" for n in range(50)]
+    for batch in (create(*names), begin(*names)):
+        writer.run(batch)
+        assert writer.statements == ["INSERT"]
     assert writer.rows() == 0
 
 
@@ -80,6 +78,25 @@ def test_many_creations_are_few_statements(writer: Traced) -> None:
     writer.run(create(*(f"a{n}" for n in range(1000))))
     assert writer.statements == ["BEGIN", "INSERT", "INSERT", "INSERT", "COMMIT"]
     assert writer.rows() == 1000
+
+
+def test_a_begin_of_neighbours_moves_a_range(writer: Traced) -> None:
+    names = [f"a{n:03}" for n in range(200)]
+    writer.run(create(*names))
+    assert outcomes(writer.run(begin(*names[20:150]))) == [[DONE] * 130]
+    assert writer.statements == ["BEGIN", "SELECT", "INSERT", "DELETE", "COMMIT"]
+    left = [name for (name,) in writer.connection.execute("SELECT action_id FROM incoming_queue ORDER BY 1")]
+    assert left == [*names[:20], *names[150:]]
+    columns = """
+        SELECT DISTINCT shard_id, scheduled_at, added_to_incoming_queue_at,
+            moved_from_incoming_to_processing_queue_by_sync_with_guid, moved_from_incoming_to_processing_queue_at,
+            last_reschedule_by_sync_with_guid, last_reschedule_at
+        FROM processing_queue
+    """
+    in_range = writer.connection.execute(columns).fetchall()
+    # Fewer than are worth it are begun one by one, and that comes to the same.
+    writer.run(begin(*names[150:160]))
+    assert writer.connection.execute(columns).fetchall() == in_range == [(0, 2 * AT_US, AT_US, None, None, "sync", 1)]
 
 
 def test_what_has_gathered_shares_one_commit(writer: Traced) -> None:

@@ -1,4 +1,4 @@
-"""Named statements from a file: `-- name: x` starts one, and it ends where the next begins.
+"""Named statements from a file: `-- name: x` starts one, and it ends where the next begins, or the comment on the next.
 
 Queries are read by people who tune databases, so they stand in files of their own language beside the store that uses
 them, and none is glued together from strings.
@@ -9,18 +9,20 @@ from collections.abc import Iterator
 from importlib import resources
 
 _NAME = re.compile(r"^-- name: (\w+)[ \t]*$", re.MULTILINE)
+_COMMENT_ON_NEXT = re.compile(r"\n(--[^\n]*\n)+\Z")
 
 
 class Queries:
     """
-    >>> queries = Queries("-- name: one\\nSELECT 1;\\n-- name: two\\nSELECT 2;\\n")
-    >>> queries["two"]
-    'SELECT 2;'
+    >>> queries = Queries("-- name: one\\nSELECT 1;\\n\\n-- The second.\\n-- name: two\\nSELECT 2;\\n")
+    >>> queries["one"], queries["two"]
+    ('SELECT 1;', 'SELECT 2;')
     """
 
     def __init__(self, text: str) -> None:
-        parts = _NAME.split(text)
-        self._statements: dict[str, str] = dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
+        _, *parts = _NAME.split(text)
+        texts = (_COMMENT_ON_NEXT.sub("", part).strip() for part in parts[1::2])
+        self._statements: dict[str, str] = dict(zip(parts[::2], texts, strict=True))
 
     @classmethod
     def of_package(cls, package: str, file: str) -> "Queries":

@@ -27,6 +27,7 @@ from clepsydra.store.port import (
 from clepsydra.store.sqlite.batches import Table, View, large_portion, load, portions
 from clepsydra.store.sqlite.connection import fetch, run, value
 from clepsydra.store.sqlite.execution import Operation
+from clepsydra.store.sqlite.neighbours import begin_neighbours
 from clepsydra.store.sqlite.transactions import AtOnce
 
 T = TypeVar("T")
@@ -164,6 +165,11 @@ def advance(advances: Sequence[Advance], mark: Mark) -> Operation[list[AdvanceOu
     queue = advances[0].row.queue
     if [each.row.queue for each in advances].count(queue) < len(advances):
         return partial(_advance_in_both, advances=advances, mark=mark)
+    one_by_one = partial(_advance_one_by_one, queue, advances, mark)
+    return begin_neighbours(advances, mark, otherwise=one_by_one) or one_by_one()
+
+
+def _advance_one_by_one(queue: Queue, advances: Sequence[Advance], mark: Mark) -> Operation[list[AdvanceOutcome]]:
     return _one_after_the_other([_advance(queue, portion, mark) for portion in portions(advances)])
 
 

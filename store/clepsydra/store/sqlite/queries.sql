@@ -369,6 +369,33 @@ WHERE (shard_id, created_at, action_id, action_guid) IN (SELECT shard_id, at, ac
 DELETE FROM processing_queue
 WHERE (shard_id, scheduled_at, action_id, action_guid) IN (SELECT shard_id, at, action_id, guid FROM temp.row_keys);
 
+-- A begin of neighbours: see neighbours.py.
+-- name: live_guids_between
+SELECT group_concat(action_guid, '') FROM (
+    SELECT q.action_guid
+    FROM incoming_queue AS q
+    CROSS JOIN scheduled_actions AS s
+    WHERE q.shard_id = ?1 AND (q.created_at, q.action_id, q.action_guid) >= (?2, ?3, ?4)
+        AND (q.created_at, q.action_id, q.action_guid) <= (?5, ?6, ?7)
+        AND s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
+    ORDER BY q.created_at, q.action_id, q.action_guid
+);
+
+-- name: begin_between
+INSERT OR REPLACE INTO processing_queue (
+    shard_id, scheduled_at, action_id, action_guid,
+    added_to_incoming_queue_at, last_reschedule_by_sync_with_guid, last_reschedule_at
+)
+SELECT shard_id, ?8, action_id, action_guid, created_at, ?9, ?10
+FROM incoming_queue
+WHERE shard_id = ?1 AND (created_at, action_id, action_guid) >= (?2, ?3, ?4)
+    AND (created_at, action_id, action_guid) <= (?5, ?6, ?7);
+
+-- name: drop_between
+DELETE FROM incoming_queue
+WHERE shard_id = ?1 AND (created_at, action_id, action_guid) >= (?2, ?3, ?4)
+    AND (created_at, action_id, action_guid) <= (?5, ?6, ?7);
+
 -- What hinders advances, and nothing of those that are not. d: done by an earlier try, g: gone, s: stale.
 -- name: judge_advances_from_incoming
 SELECT a.n, CASE
