@@ -57,7 +57,7 @@ class Finisher:
             self.when_written(len(batch))
 
     def ended(self, attempts: Iterable[tuple[Attempt, Result]], moment: Ended) -> None:
-        """These have ended."""
+        """These have ended at that moment."""
         self._endings += [(attempt, result, self.meaning(attempt, result, moment)) for attempt, result in attempts]
         self._is_idle.clear()
         self._wake.set()

@@ -36,7 +36,8 @@ def begin_neighbours(
     their_guids = "".join(guids)
 
     def begin(connection: apsw.Connection) -> list[AdvanceOutcome]:
-        if value(connection, "live_guids_between", bounds) != their_guids:
+        # One more than they are tells that others lie among them, however many those are.
+        if value(connection, "live_guids_between", (*bounds, count + 1)) != their_guids:
             return otherwise()(connection)
         run(connection, "begin_between", (*bounds, to[0], *mark))
         run(connection, "drop_between", bounds)

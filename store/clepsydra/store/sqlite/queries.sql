@@ -379,6 +379,7 @@ SELECT group_concat(action_guid, '') FROM (
         AND (q.created_at, q.action_id, q.action_guid) <= (?5, ?6, ?7)
         AND s.meta_action_id_hash = 0 AND s.meta_action_id = q.action_id AND s.meta_action_guid = q.action_guid
     ORDER BY q.created_at, q.action_id, q.action_guid
+    LIMIT ?8
 );
 
 -- name: begin_between
