@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import grpc
@@ -21,18 +21,24 @@ OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
 def action(start_us: int, handler: str = "noop", payload: bytes = PAYLOAD) -> CreateActionRequest:
     """A create with an id that the scheduler chooses."""
     request = CreateActionRequest()
-    describe(request, start_us, handler, payload)
-    return request
-
-
-def describe(request: CreateActionRequest, start_us: int, handler: str, payload: bytes) -> None:
-    """The same in place: what is filled in where it lies in a batch need not be copied into it."""
     spec = request.action.spec
     set_us(spec.schedule.start_time, start_us)
     target = spec.handler
     target.name = handler
     target.payload = payload
     target.content_type = "application/json"
+    return request
+
+
+def batch(jobs: Iterable[tuple[int, bytes]], handler: str = "noop") -> BatchCreateActionsRequest:
+    """Creates of actions that differ in their start times and payloads: one of them is changed and copied for each."""
+    request, each = BatchCreateActionsRequest(), action(0, handler)
+    start, target, add = each.action.spec.schedule.start_time, each.action.spec.handler, request.requests.append
+    for start_us, payload in jobs:
+        set_us(start, start_us)
+        target.payload = payload
+        add(each)
+    return request
 
 
 async def create_in_batches(address: str, starts_us: list[int], handler: str = "noop", in_flight: int = 4) -> None:
@@ -43,10 +49,7 @@ async def create_in_batches(address: str, starts_us: list[int], handler: str = "
 
         async def send() -> None:
             for chunk in chunks:
-                request = BatchCreateActionsRequest()
-                for start_us in chunk:
-                    describe(request.requests.add(), start_us, handler, PAYLOAD)
-                response = await stub.BatchCreateActions(request)
+                response = await stub.BatchCreateActions(batch([(start_us, PAYLOAD) for start_us in chunk], handler))
                 refused = [result.error for result in response.results if result.HasField("error")]
                 if refused:
                     raise RuntimeError(f"a create was refused: {refused[0]}")

@@ -43,11 +43,11 @@ def _puts_as_the_general_way_has_them(batch: BatchCreateActionsRequest) -> list[
         return []
     puts = creations(columns, Ids(random.Random(1)), _SHARDS, NOW_US)
     ids = Ids(random.Random(1))
-    shards = ids.shards_of_many(_SHARDS, len(puts))
-    for request, shard_id, put in zip(batch.requests, shards, puts, strict=True):
+    drawn = zip(ids.shards_of_many(_SHARDS, len(puts)), ids.guids(len(puts)), strict=True)
+    action_ids = columns.action_ids or ids.action_ids(len(puts), NOW_US)
+    for request, action_id, (shard_id, guid), put in zip(batch.requests, action_ids, drawn, puts, strict=True):
         assert violations_of(request) == ()
-        guid = ids.guid()
-        action_id = request.action.meta.id or ids.action_id(NOW_US)
+        assert request.action.meta.id in ("", action_id)
         general = first_life(request.action, action_id, guid, NOW_US)
         # All of it is the same to the byte, because no requests of a bulk have labels.
         assert put == Put(None, general, shard_id, NOW_US)

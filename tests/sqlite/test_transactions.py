@@ -73,11 +73,13 @@ def test_a_batch_that_is_alone_is_one_statement(writer: Traced) -> None:
     assert writer.rows() == 0
 
 
-def test_many_creations_are_few_statements(writer: Traced) -> None:
-    """One for each table, and one for those that are left over."""
-    writer.run(create(*(f"a{n}" for n in range(1000))))
-    assert writer.statements == ["BEGIN", "INSERT", "INSERT", "INSERT", "COMMIT"]
-    assert writer.rows() == 1000
+@pytest.mark.parametrize(("count", "inserts"), [(960, 2), (999, 3), (1000, 2), (1001, 3)])
+def test_many_creations_are_few_statements(writer: Traced, count: int, inserts: int) -> None:
+    """One for each table, and one for those that are left over; none is so long that it has to be prepared anew."""
+    writer.run(create(*(f"a{n}" for n in range(count))))
+    assert writer.statements == ["BEGIN", *["INSERT"] * inserts, "COMMIT"]
+    assert writer.rows() == count
+    assert writer.connection.cache_stats()["too_big"] == 0
 
 
 def test_a_begin_of_neighbours_moves_a_range(writer: Traced) -> None:

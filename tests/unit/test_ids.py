@@ -46,6 +46,23 @@ def test_generated_ids_sort_by_the_time_of_their_creation() -> None:
     assert ids.action_id(NOON_US) != ids.action_id(NOON_US)
 
 
+def test_ids_that_are_generated_together_ascend_and_are_like_any_other() -> None:
+    ids = Ids(random.Random(1))
+    generated = [action_id for _ in range(3) for action_id in ids.action_ids(1_000, NOON_US)]
+    assert len(set(generated)) == 3_000
+    assert {len(action_id) for action_id in generated} == {len(ids.action_id(NOON_US))}
+    for start in range(0, 3_000, 1_000):
+        batch = generated[start : start + 1_000]
+        assert batch == sorted(batch)
+        assert ids.action_id(NOON_US - 1) < batch[0] < batch[-1] < ids.action_id(NOON_US + 1)
+
+
+def test_guids_that_are_drawn_together_are_those_that_would_be_drawn_one_by_one() -> None:
+    one_by_one, together = Ids(random.Random(1)), Ids(random.Random(1))
+    assert together.guids(3) == [one_by_one.guid() for _ in range(3)]
+    assert together.guid() == one_by_one.guid()
+
+
 def test_every_shard_gets_its_share_and_no_other_shard_is_chosen() -> None:
     ids = Ids(random.Random(1))
     counts = [0] * 8

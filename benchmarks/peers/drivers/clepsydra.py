@@ -13,10 +13,9 @@ from typing import Any
 
 import grpc
 
-from benchmarks.creates import OPTIONS, action, describe
+from benchmarks.creates import OPTIONS, action, batch
 from benchmarks.installation import Installation
 from benchmarks.peers.drivers.protocol import AsyncDriver, Job, main, payload_of
-from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
 _HANDLER = "job"
@@ -42,9 +41,7 @@ class Clepsydra(AsyncDriver):
         await self._stub.CreateAction(action(job.at_us, _HANDLER, payload_of(job)))
 
     async def create_many(self, jobs: list[Job]) -> None:
-        request = BatchCreateActionsRequest()
-        for job in jobs:
-            describe(request.requests.add(), job.at_us, _HANDLER, payload_of(job))
+        request = batch([(job.at_us, payload_of(job)) for job in jobs], _HANDLER)
         response = await self._stub.BatchCreateActions(request)
         refused = [result.error for result in response.results if result.HasField("error")]
         if refused:

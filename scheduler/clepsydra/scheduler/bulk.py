@@ -52,8 +52,8 @@ def columns_of(batch: BatchCreateActionsRequest, now_us: int) -> Columns | None:
     if request.request_id or meta.labels or schedule.delay:
         return None
     count = len(batch.requests)
-    starts = _STARTS.FromString(encoded).requests.action.spec.schedule.start_time
-    handlers = _HANDLERS.FromString(encoded).requests.action.spec.handler
+    whole = _WHOLE.FromString(encoded).requests.action.spec
+    starts, handlers = list(whole.schedule.start_time), list(whole.handler)
     if not 0 < count == len(handler.name) or len(meta.id) not in (0, count) or len(starts) not in (0, count):
         return None
     if not _are_sound(meta.id, handler, handlers):
@@ -68,11 +68,9 @@ def creations(columns: Columns, ids: Ids, shards: int, now_us: int) -> list[Put]
     """What to write, and in it what to answer: the same as `usual_life` has it, for requests of their own."""
     action_ids, starts_us, starts, handlers = columns
     count = len(handlers)
-    drawn = ids.shards_of_many(shards, count)
+    drawn, guids = ids.shards_of_many(shards, count), ids.guids(count)
     if action_ids is None:
-        guids, action_ids = zip(*ids.guids_and_action_ids(count, now_us), strict=True)
-    else:
-        guids = tuple(ids.guids(count))
+        action_ids = ids.action_ids(count, now_us)
     metas = [encoded_meta(action_id, guid, b"", now_us) for action_id, guid in zip(action_ids, guids, strict=True)]
     specs = map(spec_of, starts, handlers)
     if min(starts_us) < now_us:
@@ -149,5 +147,4 @@ _VALUES = _columns(
         }
     }
 )
-_STARTS = _columns({"requests": {"action": {"spec": {"schedule": {"start_time": {}}}}}})
-_HANDLERS = _columns({"requests": {"action": {"spec": {"handler": {}}}}})
+_WHOLE = _columns({"requests": {"action": {"spec": {"schedule": {"start_time": {}}, "handler": {}}}}})

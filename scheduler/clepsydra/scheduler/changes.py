@@ -8,6 +8,7 @@ action was another by then. Guid, shard and time were chosen before the first tr
 from typing import Any, NamedTuple, Protocol
 
 from clepsydra.core.events import Deleted, Event, Paused, Resumed, RunRequested
+from clepsydra.core.ids import action_id_for_request
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.core.moments import set_us, us_of
 from clepsydra.core.transitions import ImpossibleEvent, Moment, step
@@ -57,6 +58,15 @@ class Change(Protocol):
     def propose(self, current: Action | None) -> Proposal:
         """What to write where the store has this; raises a SchedulerError if it cannot be done."""
         ...
+
+
+def known_id(request: CreateActionRequest) -> str:
+    """The id that a creation gives its action. Empty: it is to be generated."""
+    given = request.action
+    if given.HasField("meta") and given.meta.id:
+        action_id: str = given.meta.id
+        return action_id
+    return action_id_for_request(request.request_id) if request.request_id else ""
 
 
 class Create:

@@ -56,13 +56,13 @@ def encoded_meta(action_id: str, guid: str, encoded_labels: bytes, now_us: int) 
     """The meta of an action that was created just now; its labels are a Meta that has nothing else."""
     assert len(guid) == GUID_LENGTH, "its head was made for that"
     named, life = action_id.encode(), guid.encode()
-    etag = _ETAG_HEAD, life[:ETAG_GUID_LENGTH], _ETAG_END
-    return b"".join((_ID[len(named)], named, _GUID_HEAD, life, *etag, _encoded_birth(now_us), encoded_labels))
+    identity = _ID[len(named)], named, _GUID_HEAD, life
+    return b"".join((*identity, _ETAG_HEAD, life[:ETAG_GUID_LENGTH], _encoded_birth(now_us), encoded_labels))
 
 
 @lru_cache(1)
 def _encoded_birth(now_us: int) -> bytes:
-    """What the metas of all actions that one batch creates have in common."""
+    """What follows the guid in the etags of all actions that one batch creates, and in their metas."""
     now = timestamp(now_us).SerializeToString()
     length = len(now)
-    return b"".join((_ENCODED_REVISION, _CREATE_TIME[length], now, _UPDATE_TIME[length], now))
+    return b"".join((_ETAG_END, _ENCODED_REVISION, _CREATE_TIME[length], now, _UPDATE_TIME[length], now))

@@ -1,19 +1,18 @@
 """The scheduler: every call of the API, from message to message, without gRPC."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from clepsydra.core.clock import Clock
-from clepsydra.core.ids import Ids, action_id_for_request
+from clepsydra.core.ids import Ids
 from clepsydra.core.moments import SECOND_US
 from clepsydra.core.validation import violations_of
 from clepsydra.scheduler.answers import encoded_answer, encoded_answers, shown
 from clepsydra.scheduler.bulk import columns_of, creations
 from clepsydra.scheduler.carrier import Carrier
-from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update
+from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update, known_id
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
 from clepsydra.scheduler.fate import Call, Outcome
 from clepsydra.scheduler.pages import page
@@ -56,7 +55,9 @@ class Scheduler:
 
     async def create_encoded(self, request: CreateActionRequest, remaining_s: float | None = None) -> bytes:
         """The same, as it goes out."""
-        return encoded_answer(await self._carry_out(self._create(request, self._stamp()), remaining_s))
+        stamp = self._stamp()
+        action_id = known_id(request) or self._ids.action_id(stamp.now_us)
+        return encoded_answer(await self._carry_out(Create(request, action_id, stamp), remaining_s))
 
     async def get(self, request: GetActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         _check(request)
@@ -104,7 +105,7 @@ class Scheduler:
         now_us = self._clock.now_us()
         columns = columns_of(request, now_us)
         if columns is None:
-            return encoded_answers(await self._carry_out_all(request.requests, self._create, remaining_s))
+            return encoded_answers(await self._carry_out_all(self._creates(request.requests, now_us), remaining_s))
         puts = creations(columns, self._ids, self._shards, now_us)
         outcomes = await self._carrier.create_all(request.requests, puts, self._deadline_us(remaining_s))
         return encoded_answers(_seen_from_batch(outcomes))
@@ -113,8 +114,10 @@ class Scheduler:
         self, request: BatchDeleteActionsRequest, remaining_s: float | None = None
     ) -> BatchDeleteActionsResponse:
         _check(request)
+        stamps = self._stamps(len(request.requests), self._clock.now_us())
+        changes = [self._delete(each, stamp) for each, stamp in zip(request.requests, stamps, strict=True)]
         response = BatchDeleteActionsResponse()
-        for outcome in await self._carry_out_all(request.requests, self._delete, remaining_s):
+        for outcome in await self._carry_out_all(changes, remaining_s):
             result = response.results.add()
             if isinstance(outcome, Action):
                 result.deleted.SetInParent()
@@ -126,13 +129,15 @@ class Scheduler:
         """Finish what was accepted. The store stays open: it belongs to whoever opened it."""
         await self._carrier.idle()
 
-    def _create(self, request: CreateActionRequest, stamp: Stamp) -> Create:
-        given = request.action
-        action_id = given.meta.id if given.HasField("meta") else ""
-        if not action_id:
-            request_id = request.request_id
-            action_id = action_id_for_request(request_id) if request_id else self._ids.action_id(stamp.now_us)
-        return Create(request, action_id, stamp)
+    def _creates(self, requests: Sequence[CreateActionRequest], now_us: int) -> list[Create]:
+        stamps = self._stamps(len(requests), now_us)
+        known = [known_id(request) for request in requests]
+        unknown = known.count("")
+        generated = iter(self._ids.action_ids(unknown, now_us) if unknown else [])
+        return [
+            Create(request, action_id or next(generated), stamp)
+            for request, action_id, stamp in zip(requests, known, stamps, strict=True)
+        ]
 
     def _delete(self, request: DeleteActionRequest, stamp: Stamp) -> Delete:
         return Delete(request, stamp, self._deleted_retention_us)
@@ -145,6 +150,11 @@ class Scheduler:
     def _stamp(self) -> Stamp:
         return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.now_us())
 
+    def _stamps(self, count: int, now_us: int) -> list[Stamp]:
+        """For the changes of one call."""
+        shards, guids = self._ids.shards_of_many(self._shards, count), self._ids.guids(count)
+        return [Stamp(guid, shard_id, now_us) for guid, shard_id in zip(guids, shards, strict=True)]
+
     def _deadline_us(self, remaining_s: float | None) -> int | None:
         return None if remaining_s is None else self._clock.monotonic_us() + int(remaining_s * SECOND_US)
 
@@ -156,17 +166,10 @@ class Scheduler:
             raise outcome
         return outcome
 
-    async def _carry_out_all(
-        self, requests: Sequence[Any], change_of: Callable[[Any, Stamp], Change], remaining_s: float | None
-    ) -> list[Action | Status]:
-        """What becomes of each item, in their order: an action, or an error as users see it."""
+    async def _carry_out_all(self, changes: Sequence[Change], remaining_s: float | None) -> list[Action | Status]:
+        """What becomes of each, in their order: an action, or an error as users see it."""
         deadline_us = self._deadline_us(remaining_s)
-        now_us = self._clock.now_us()
-        shards = self._ids.shards_of_many(self._shards, len(requests))
-        calls = [
-            Call(change_of(request, Stamp(self._ids.guid(), shard_id, now_us)), deadline_us)
-            for request, shard_id in zip(requests, shards, strict=True)
-        ]
+        calls = [Call(change, deadline_us) for change in changes]
         await self._carrier.carry_out_all(calls, deadline_us)
         return _seen_from_batch([call.settled() for call in calls])
 

@@ -7,10 +7,10 @@ What is checked, filled in and recognised as a replay is what the service's Crea
 from typing import Any
 
 from clepsydra.core.clock import Clock, SystemClock
-from clepsydra.core.ids import Ids, action_id_for_request
+from clepsydra.core.ids import Ids
 from clepsydra.core.validation import violations_of
 from clepsydra.scheduler.answers import shown
-from clepsydra.scheduler.changes import Create, Stamp
+from clepsydra.scheduler.changes import Create, Stamp, known_id
 from clepsydra.scheduler.errors import InvalidArgument, SchedulerError
 from clepsydra.scheduler.fate import Call
 from clepsydra.store.creation import Place
@@ -37,7 +37,7 @@ async def create_in_postgres(
 
     request = _checked(action, request_id)
     within = Within(connection, schema)
-    place = await within.look(_known_id(request))
+    place = await within.look(known_id(request))
     call = _call(request, place, ids or Ids.from_system())
     while call.outcome is None:
         call.hear(await within.put(_put_of(call)), place.now_us)
@@ -59,7 +59,7 @@ def create_in_sqlite(
 
     request = _checked(action, request_id)
     within = Within(connection, clock or SystemClock())
-    place = within.look(_known_id(request))
+    place = within.look(known_id(request))
     call = _call(request, place, ids or Ids.from_system())
     while call.outcome is None:
         call.hear(within.put(_put_of(call)), place.now_us)
@@ -74,14 +74,8 @@ def _checked(action: ScheduledAction, request_id: str) -> CreateActionRequest:
     return request
 
 
-def _known_id(request: CreateActionRequest) -> str:
-    """The id that the action will have, if that is known before the moment is."""
-    request_id = request.request_id
-    return request.action.meta.id or (action_id_for_request(request_id) if request_id else "")
-
-
 def _call(request: CreateActionRequest, place: Place, ids: Ids) -> Call:
-    action_id = _known_id(request) or ids.action_id(place.now_us)
+    action_id = known_id(request) or ids.action_id(place.now_us)
     stamp = Stamp(ids.guid(), ids.shard(place.shards), place.now_us)
     call = Call(Create(request, action_id, stamp), None)
     call.propose(place.current)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from google.protobuf import duration_pb2, timestamp_pb2
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
@@ -52,8 +52,8 @@ WHOLE_NANOS = range(0, 1_000_000_000, 1000)
 _encoded_now = lru_cache(1)(encoded_time)
 
 
-def _usual_messages() -> Any:
-    """BatchCreateActionsRequest and what is in it, without all other fields."""
+def _usual_messages(*, merged: bool = False) -> Any:
+    """BatchCreateActionsRequest and what is in it, without all other fields; or as if all requests in it were one."""
     file = FileDescriptorProto(name="usual.proto", package="clepsydra.v1", syntax="proto3")
     file.dependency.extend(known.name for known in _WHOLE_FILES)
     for kind, usual in _USUAL_FIELDS.items():
@@ -64,6 +64,8 @@ def _usual_messages() -> Any:
         del described.oneof_decl[:]
         for field in fields:
             field.ClearField("oneof_index")
+            if merged and field.name == "requests":
+                field.label = FieldDescriptorProto.LABEL_OPTIONAL
             described.field.append(field)
     pool: Any = DescriptorPool()
     for known in _WHOLE_FILES:
@@ -72,36 +74,36 @@ def _usual_messages() -> Any:
     return GetMessageClass(pool.FindMessageTypeByName(BatchCreateActionsRequest.DESCRIPTOR.full_name))
 
 
-_UsualRequests = _usual_messages()
+_UsualRequests, _AllInOne = _usual_messages(), _usual_messages(merged=True)
 
 
 def usual_among(requests: Sequence[CreateActionRequest]) -> Sequence[bool]:
     """Which of them have none but the usual fields."""
     encoded = [request.SerializeToString() for request in requests]
     together = b"".join([_REQUESTS[len(each)] + each for each in encoded])
-    usual = _usual_part(together)
-    if usual is None:
+    try:
+        usual = _UsualRequests.FromString(together)
+    except DecodeError:
         return [False] * len(encoded)
+    usual.DiscardUnknownFields()
     if usual.ByteSize() == len(together):
         return [True] * len(encoded)
     return [rest.ByteSize() == len(each) for rest, each in zip(usual.requests, encoded, strict=True)]
 
 
 def are_all_usual(batch: bytes) -> bool:
-    """Whether all requests of an encoded batch have none but the usual fields."""
-    usual = _usual_part(batch)
-    return usual is not None and bool(usual.ByteSize() == len(batch))
+    """Whether all requests of an encoded batch have none but the usual fields.
 
-
-def _usual_part(batch: bytes) -> Any:
-    """What is left of a batch when all that is not usual is taken out of it."""
+    If they are merged into one, of each usual field one value is left, but of what is not usual nothing is lost.
+    """
     try:
-        usual = _UsualRequests.FromString(batch)
+        merged = _AllInOne.FromString(batch)
     except DecodeError:
         # Fields that nobody knows can be nested so deeply that no more than the request itself can be read.
-        return None
-    usual.DiscardUnknownFields()
-    return usual
+        return False
+    size = merged.ByteSize()
+    merged.DiscardUnknownFields()
+    return bool(merged.ByteSize() == size)
 
 
 def usual_life(request: CreateActionRequest, action_id: str, guid: str, now_us: int) -> Action | None:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 # A statement with more rows would be too long for apsw to keep it; for a view also with the values that rows share.
 _MOST = 512
-_MOST_IN_TABLES = 960
+_MOST_IN_TABLES = 1000
 # Large sizes are a multiple of this.
 _STEP = 64
 
@@ -60,12 +60,12 @@ class Table(NamedTuple):
 
 
 def large_portion(rows: int) -> int:
-    """How many of so many rows are worth a statement for each table; what is left over is less than a step.
+    """How many of so many rows are worth a statement for each table; in the end less than a step is left over.
 
-    >>> [large_portion(rows) for rows in (63, 130, 1000)]
-    [0, 128, 960]
+    >>> [large_portion(rows) for rows in (63, 130, 999, 1000)]
+    [0, 128, 960, 1000]
     """
-    return min(_MOST_IN_TABLES, rows - rows % _STEP)
+    return _MOST_IN_TABLES if rows >= _MOST_IN_TABLES else rows - rows % _STEP
 
 
 def portions(batch: Sequence[T]) -> list[Sequence[T]]:
