@@ -1,10 +1,12 @@
 """What a worker executes, from the flags of `add` to what arrives."""
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -123,3 +125,13 @@ def test_a_handler_that_is_not_there_is_said_so(start_up: StartUp, command: Comm
     command("add", "lost", "--handler", "nobody", "--max-attempts", "1", "--server", up.address)
     failed = up.wait_for_event("an attempt failed", action="lost")
     assert failed["error"].startswith('no handler named "nobody" is registered on worker w1')
+
+
+def test_as_many_connections_may_be_open_as_the_system_allows(start_up: StartUp) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard // 2, hard))
+    try:
+        running = start_up()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert psutil.Process(running.pid).rlimit(psutil.RLIMIT_NOFILE) == (hard, hard)

@@ -6,10 +6,11 @@ A second signal ends it at once: nothing is lost by that, because nothing is eve
 import asyncio
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TypeVar
 
@@ -51,6 +52,7 @@ def run_process(
                 raise
 
     _suit_the_interpreter()
+    _allow_many_connections()
     return uvloop.run(process())
 
 
@@ -65,6 +67,17 @@ def _suit_the_interpreter() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def _allow_many_connections() -> None:
+    """Open as many files as the system lets this process open; each connection is one.
+
+    What a shell or a container sets, often 1,024, is meant for programs that cannot use more, and any may raise it.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Some systems have a limit that is lower than what they say.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def run_parts(stop: asyncio.Event, *parts: Awaitable[None]) -> None:

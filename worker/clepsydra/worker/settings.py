@@ -13,7 +13,7 @@ class WorkerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     loops: int = Field(default=8, ge=1, le=1024, description="Sync loops: how many shards the worker can hold at once.")
-    attempts: int = Field(default=1000, ge=1, le=100_000, description="Attempts in flight at once.")
+    attempts: int = Field(default=2000, ge=1, le=100_000, description="Attempts in flight at once.")
     lease_ms: int = Field(default=30_000, ge=100, description="An attempt's lease; longer attempts have it extended.")
     grace_ms: int = Field(default=5_000, ge=100, description="Time for writing an outcome, added to each lease.")
     lock_life_ms: int = Field(
@@ -37,7 +37,7 @@ class WorkerSettings(BaseModel):
     )
     collect_pass_ms: int = Field(default=30_000, ge=1, description="Time between two looks at the same row, when idle.")
     http_response_bytes: int = Field(default=64 * 1024, ge=0, description="How much of a response is read.")
-    http_connections: int = Field(default=1000, ge=1, description="HTTP connections at once.")
+    http_connections: int = Field(default=2000, ge=1, description="HTTP connections at once.")
     handler_threads: int = Field(default=32, ge=1, le=1024, description="Threads for handlers that are not coroutines.")
 
     @model_validator(mode="after")
