@@ -26,7 +26,9 @@ _IN_FLIGHT = 64
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("versions", nargs="+", metavar="VERSION", help="of grpcio; the first is what others are held to")
+    parser.add_argument(
+        "versions", nargs="+", metavar="VERSION", help="of grpcio; the first is what others are held to"
+    )
     parser.add_argument("--rounds", type=int, default=10)
     arguments = parser.parse_args()
     rates, costs = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
