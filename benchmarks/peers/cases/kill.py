@@ -11,7 +11,7 @@ from benchmarks.installation import wait_until
 from benchmarks.peers import records
 from benchmarks.peers.cases.waiting import FIRST_S, fill_with_due, wait_up_to
 from benchmarks.peers.places import Places
-from benchmarks.peers.setup import Setup, now_us
+from benchmarks.peers.setup import Setup, Worker, now_us
 from benchmarks.peers.sizes import Sizes
 from benchmarks.peers.tool import Settings, Tool
 
@@ -39,11 +39,15 @@ def kill(places: Places, tool: Tool, settings: Settings, sizes: Sizes) -> dict[s
 
 def _kill_in_the_midst(setup: Setup, settings: Settings, count: int) -> int:
     """Returns when that was."""
-    victim = setup.work(settings)
-    if "drain by two" not in setup.tool.cannot:
-        setup.work(settings)
-    # Early enough that much is left, however fast the tool is.
-    wait_until(lambda: victim.executed(setup.records) >= count // 40, FIRST_S)
+    workers = [setup.work(settings) for _ in range(1 if "drain by two" in setup.tool.cannot else 2)]
+
+    def at_it() -> list[Worker]:
+        """Those that have done some of it: early enough that much is left, however fast the tool is."""
+        return [worker for worker in workers if worker.executed(setup.records) >= count // 40]
+
+    # Whichever comes first: the other one may have found nothing left to take.
+    wait_until(lambda: bool(at_it()), FIRST_S)
+    victim = at_it()[0]
     # Jobs that were begun together end together: half a job later it is in the midst of the next ones.
     time.sleep(_JOB_S / 2)
     killed_us = now_us()
