@@ -33,7 +33,7 @@ class WorkerSettings(BaseModel):
         default=300_000, ge=1, description="An action that cannot be decoded is tried again after this."
     )
     collect_page: int = Field(
-        default=200, ge=1, le=100_000, description="Rows looked at for old guids at once, when idle."
+        default=400, ge=1, le=100_000, description="Rows looked at for old guids at once, when idle."
     )
     collect_pass_ms: int = Field(default=30_000, ge=1, description="Time between two looks at the same row, when idle.")
     http_response_bytes: int = Field(default=64 * 1024, ge=0, description="How much of a response is read.")
