@@ -9,6 +9,7 @@ import time
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -40,8 +41,18 @@ def session(databases: Databases) -> Document:
 
 def others_percent() -> float:
     """Of the whole machine, what is in use while the harness does nothing, other guests of its host included."""
-    times = psutil.cpu_times_percent(_LOOK_S)
-    return float(100.0 - times.idle - getattr(times, "iowait", 0.0))
+    before = psutil.cpu_times()
+    time.sleep(_LOOK_S)
+    return busy_percent(before, psutil.cpu_times())
+
+
+def busy_percent(before: Any, after: Any) -> float:
+    """Between two looks at psutil's times of all cores. Its own percentages are too large for less than a second."""
+    passed = {name: getattr(after, name) - getattr(before, name) for name in after._fields}
+    # What guests use is in these too.
+    whole = sum(passed.values()) - passed.get("guest", 0.0) - passed.get("guest_nice", 0.0)
+    idle = passed["idle"] + passed.get("iowait", 0.0)
+    return 100.0 * (1.0 - idle / whole) if whole > 0 else 0.0
 
 
 def _own_version() -> str:

@@ -4,6 +4,7 @@ import os
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from benchmarks.peers import records
 from benchmarks.peers.adapters import TOOLS
 from benchmarks.peers.cases import CASES
+from benchmarks.peers.conditions import busy_percent
 from benchmarks.peers.plan import settings_of, steps, variants
 from benchmarks.peers.plot import plot
 from benchmarks.peers.ratios import ratio
@@ -174,3 +176,28 @@ def test_ours_are_measured_as_they_come_unless_they_are_tuned() -> None:
         for case in CASES:
             for variant in variants(tool, case):
                 assert case == "creates" or variant == "best" or settings_of(tool, case, variant) == {}
+
+
+class _Times(NamedTuple):
+    """As psutil has them, in seconds of all cores together."""
+
+    user: float
+    system: float
+    idle: float
+    iowait: float
+    guest: float
+
+
+@pytest.mark.parametrize(
+    ("after", "busy"),
+    [
+        (_Times(1.0, 1.0, 1.6, 1.0, 0.5), 0.0),
+        (_Times(1.0, 1.0, 1.3, 1.3, 0.5), 0.0),
+        (_Times(1.1, 1.05, 1.4, 1.05, 0.6), 25.0),
+        (_Times(1.3, 1.3, 1.0, 1.0, 0.5), 100.0),
+        (_Times(1.0, 1.0, 1.0, 1.0, 0.5), 0.0),
+    ],
+    ids=["idle", "waiting for the disk", "a quarter, in part by a guest", "all of it", "no time has passed"],
+)
+def test_what_others_use_is_a_share_of_the_time_that_has_passed(after: _Times, busy: float) -> None:
+    assert busy_percent(_Times(1.0, 1.0, 1.0, 1.0, 0.5), after) == pytest.approx(busy)
