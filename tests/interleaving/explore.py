@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.interleaving.checks import Broken, Returned
-from tests.interleaving.moves import Label, Move, Moves, told
+from tests.interleaving.moves import Move, Moves
 from tests.interleaving.state import State
+from tests.interleaving.telling import Label, told
 from tests.interleaving.world import World
 
 

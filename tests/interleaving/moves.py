@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from copy import copy
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from clepsydra.core.events import Turn
 from clepsydra.core.limits import CALL_RETRY_US
@@ -15,14 +15,28 @@ from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Q
 from clepsydra.worker.turns import Taken
 from tests.interleaving import checks
 from tests.interleaving.checks import Broken, Seen
-from tests.interleaving.state import Books, Budget, Call, InFlight, Kept, State, Tables, WorkerState, Write
+from tests.interleaving.state import (
+    Books,
+    Budget,
+    Call,
+    InFlight,
+    Kept,
+    State,
+    Tables,
+    WorkerState,
+    Write,
+    as_known,
+    order_of,
+    with_call,
+    with_worker,
+    without,
+)
+from tests.interleaving.telling import Label
 from tests.interleaving.world import EPOCH_US, World
 
-T = TypeVar("T")
 _OF_LOOPS = ("turn", "migrate", "drop")
 _REMEMBERED = 200_000
-# What happened, in words or as the call that was made, and where it led.
-Label = str | tuple[Write, str]
+# What happened, and where it led.
 Move = tuple[Label, State]
 
 # Beyond its begin, by when an attempt has been extended or has ended.
@@ -61,7 +75,7 @@ class Moves:
             reborn = WorkerState(round=state.workers[number].round + 1)
             if state.budget.crashes and state.workers[number] != WorkerState():
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
-                crashed = _with_worker(state, number, reborn)._replace(budget=spent)
+                crashed = with_worker(state, number, reborn)._replace(budget=spent)
                 yield f"worker {number} crashes", crashed
         for number in range(len(state.calls)):
             yield from self._call(state, number)
@@ -73,7 +87,7 @@ class Moves:
         """Read a shard: what is known from before is forgotten."""
         for found in self._pages(state.tables):
             known = self._useful(found, number, state.budget)
-            looked = _with_worker(state, number, state.workers[number]._replace(known=known))
+            looked = with_worker(state, number, state.workers[number]._replace(known=known))
             if known and looked != state:
                 yield f"worker {number} looks", looked
             if not self._shape.waits_to_drop:
@@ -97,25 +111,25 @@ class Moves:
             )
             for shard_id in range(self._shape.shards)
         ]
-        return [_sorted((*page.incoming, *page.due)) for page in pages]
+        return [as_known((*page.incoming, *page.due)) for page in pages]
 
     def _use_what_is_known(self, state: State, number: int) -> Iterator[Move]:
         worker = state.workers[number]
         for due in worker.known:
-            rest = worker._replace(known=_without(worker.known, due))
+            rest = worker._replace(known=without(worker.known, due))
             row = due.row
             if due.action is None:
-                yield from self._send(_with_worker(state, number, rest), Write("drop", number, row=row))
+                yield from self._send(with_worker(state, number, rest), Write("drop", number, row=row))
                 continue
             if row.queue is Queue.INCOMING:
-                moved = rest._replace(known=_sorted((*rest.known, self._world.migrated(due))))
-                yield from self._send(_with_worker(state, number, moved), Write("migrate", number, row=row))
+                moved = rest._replace(known=as_known((*rest.known, self._world.migrated(due))))
+                yield from self._send(with_worker(state, number, moved), Write("migrate", number, row=row))
             taken = self._turn(due, number, state.budget)
             if taken is None:
                 continue
             mark = Mark(f"worker {number}.{worker.round} begins", row.at_us)
             turn = Write("turn", number, taken.advance, mark, due=due)
-            later = _with_worker(state, number, rest)._replace(clock_us=_later(state, row.scheduled_at_us))
+            later = with_worker(state, number, rest)._replace(clock_us=_later(state, row.scheduled_at_us))
             yield from self._send(self._spend(later) if taken.attempt is not None else later, turn)
 
     def _go_on(self, state: State, number: int) -> Iterator[Move]:
@@ -126,14 +140,14 @@ class Moves:
             if attempt.begun in being_extended:
                 # The two never overlap: whatever comes next waits until the extension is known or given up.
                 continue
-            ended = worker._replace(in_flight=_without(worker.in_flight, attempt))
+            ended = worker._replace(in_flight=without(worker.in_flight, attempt))
             due, at_us = attempt.begun, attempt.row_at_us
             later_us = _later(state, due.row.scheduled_at_us + _LATER_US)
             for result in self._shape.results:
                 advance = self._world.finish(due, number, at_us, result)
                 mark = Mark(f"worker {number}.{worker.round} ends {result}", at_us)
                 finish = Write("finish", number, advance, mark, due=due, is_sure=attempt.is_sure)
-                yield from self._send(_with_worker(state, number, ended)._replace(clock_us=later_us), finish)
+                yield from self._send(with_worker(state, number, ended)._replace(clock_us=later_us), finish)
             if attempt.extensions < self._shape.extensions:
                 advance = self._world.extend(due, number, at_us)
                 mark = Mark(f"worker {number}.{worker.round} extends", at_us)
@@ -144,16 +158,16 @@ class Moves:
         """A call of unknown outcome is repeated as it was sent, or given up."""
         worker = state.workers[number]
         for write in worker.unknown:
-            others = worker._replace(unknown=_without(worker.unknown, write))
+            others = worker._replace(unknown=without(worker.unknown, write))
             unsure = tuple(
                 each._replace(is_sure=False) if write.kind == "extend" and each.begun == write.due else each
                 for each in worker.in_flight
             )
             yield (
                 f"worker {number} gives up: {write.kind}",
-                _with_worker(state, number, others._replace(in_flight=unsure, round=worker.round + 1)),
+                with_worker(state, number, others._replace(in_flight=unsure, round=worker.round + 1)),
             )
-            rest = _with_worker(state, number, others)
+            rest = with_worker(state, number, others)
             yield f"worker {number} repeats: {write.kind}", self._apply(rest, write, may_be_done=True)
 
     # What the client's scheduler does.
@@ -172,7 +186,7 @@ class Moves:
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
                 yield (
                     f"call {number} ({kind}) loses its scheduler",
-                    _with_call(state, number, Call("over"))._replace(budget=spent),
+                    with_call(state, number, Call("over"))._replace(budget=spent),
                 )
 
     def _begin_call(self, state: State, number: int) -> State:
@@ -188,10 +202,10 @@ class Moves:
     def _heard(self, state: State, number: int, fate: Fate) -> State:
         if fate.outcome is None:
             version = (fate.put, fate._unknown, fate._conflicts)
-            return _with_call(state, number, Call("putting", version, fate))
+            return with_call(state, number, Call("putting", version, fate))
         if isinstance(fate.outcome, Action):
             state = state._replace(books=self._acknowledged(state, number))
-        return _with_call(state, number, Call("over"))
+        return with_call(state, number, Call("over"))
 
     def _acknowledged(self, state: State, number: int) -> Books:
         kind = self._shape.calls[number][0]
@@ -228,7 +242,7 @@ class Moves:
 
     def _arrive_late(self, state: State) -> Iterator[Move]:
         for write in state.late:
-            rest = state._replace(late=_without(state.late, write))
+            rest = state._replace(late=without(state.late, write))
             tables, books, _ = self._commit(rest, write, is_first=False)
             yield (write, ", late"), rest._replace(tables=tables, books=books)
 
@@ -245,7 +259,7 @@ class Moves:
         if write.kind == "put":
             return self._put_answered(state, write, OutcomeUnknown("no answer"))
         worker = state.workers[write.worker]
-        return _with_worker(state, write.worker, worker._replace(unknown=(*worker.unknown, write)))
+        return with_worker(state, write.worker, worker._replace(unknown=(*worker.unknown, write)))
 
     def _put_answered(self, state: State, write: Write, result: PutResult | StoreError) -> State:
         fate: Fate = copy(state.calls[write.call].held)
@@ -259,14 +273,14 @@ class Moves:
         worker = state.workers[write.worker]
         if write.kind == "extend":
             in_flight = tuple(_extended(each, write) for each in worker.in_flight)
-            return _with_worker(state, write.worker, worker._replace(in_flight=in_flight))
+            return with_worker(state, write.worker, worker._replace(in_flight=in_flight))
         taken = self._world.take(write.due, write.worker) if write.kind == "turn" else None
         if taken is None or taken.attempt is None or taken.advance.to_us is None:
             return state
         attempt_id = taken.attempt.context.attempt_id
         begun = InFlight(write.due, attempt_id, taken.advance.to_us, 0)
         executing = worker._replace(in_flight=(*worker.in_flight, begun))
-        return _with_worker(state, write.worker, executing)._replace(books=checks.after_start(state.books, attempt_id))
+        return with_worker(state, write.worker, executing)._replace(books=checks.after_start(state.books, attempt_id))
 
     def _spend(self, state: State) -> State:
         """One attempt more may have begun."""
@@ -357,14 +371,9 @@ class Moves:
             Kept(key, row.scheduled_at_us, row.added_to_incoming_queue_at_us, row.rescheduled_by)
             for key, row in self._store.rows.items()
         ]
-        rows.sort(key=_order)
+        rows.sort(key=order_of)
         actions = tuple(self._store.actions[action_id] for action_id in sorted(self._store.actions))
         return Tables(actions, tuple(rows))
-
-
-def _sorted(known: tuple[Due, ...]) -> tuple[Due, ...]:
-    """What a worker knows has no order: the same knowledge is the same state."""
-    return tuple(sorted(known, key=lambda due: (due.row.queue.value, due.row[1:5])))
 
 
 def _later(state: State, at_us: int) -> int:
@@ -382,11 +391,6 @@ def _extended(attempt: InFlight, write: Write) -> InFlight:
     return attempt
 
 
-def _order(kept: Kept) -> tuple[str, int, int, str, str]:
-    queue, shard_id, at_us, action_id, guid = kept.key
-    return (queue.name, shard_id, at_us, action_id, guid)
-
-
 def _run(coroutine: Any) -> Any:
     """The memory store never waits, so its coroutines end with their first step."""
     try:
@@ -394,36 +398,3 @@ def _run(coroutine: Any) -> Any:
     except StopIteration as done:
         return done.value
     raise AssertionError("the memory store does not wait")
-
-
-def _with_worker(state: State, number: int, worker: WorkerState) -> State:
-    workers = (*state.workers[:number], worker, *state.workers[number + 1 :])
-    return State(state.tables, state.clock_us, workers, state.calls, state.late, state.budget, state.books)
-
-
-def _with_call(state: State, number: int, call: Call) -> State:
-    return state._replace(calls=(*state.calls[:number], call, *state.calls[number + 1 :]))
-
-
-def _without(things: tuple[T, ...], thing: T) -> tuple[T, ...]:
-    index = things.index(thing)
-    return (*things[:index], *things[index + 1 :])
-
-
-def told(label: Label) -> str:
-    """A move in words."""
-    return label if isinstance(label, str) else _told(label[0]) + label[1]
-
-
-def _told(write: Write) -> str:
-    who = f"worker {write.worker}" if write.worker >= 0 else f"call {write.call}"
-    row = write.row or (write.advance.row if write.advance is not None else None)
-    if row is None:
-        return f"{who}: {write.kind}"
-    to_us = write.advance.to_us if write.advance is not None else None
-    to = f" to {_seconds(to_us)}" if to_us is not None else ""
-    return f"{who}: {write.kind} {row.action_id} {row.guid[-2:]} at {_seconds(row.at_us)} in {row.queue.value}{to}"
-
-
-def _seconds(us: int) -> str:
-    return f"{(us - EPOCH_US) / 1e6:.6f}"

@@ -4,11 +4,12 @@ States are values. The explorer loads one into a real memory store, lets one act
 result down as the next state.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from clepsydra.store.port import Action, Advance, Due, Mark, Put, Row
 
 Key = tuple[Any, int, int, str, str]
+T = TypeVar("T")
 
 
 class Kept(NamedTuple):
@@ -123,3 +124,28 @@ class State(NamedTuple):
     late: tuple[Write, ...]
     budget: Budget
     books: Books
+
+
+def with_worker(state: State, number: int, worker: WorkerState) -> State:
+    workers = (*state.workers[:number], worker, *state.workers[number + 1 :])
+    return State(state.tables, state.clock_us, workers, state.calls, state.late, state.budget, state.books)
+
+
+def with_call(state: State, number: int, call: Call) -> State:
+    return state._replace(calls=(*state.calls[:number], call, *state.calls[number + 1 :]))
+
+
+def without(things: tuple[T, ...], thing: T) -> tuple[T, ...]:
+    index = things.index(thing)
+    return (*things[:index], *things[index + 1 :])
+
+
+def as_known(known: tuple[Due, ...]) -> tuple[Due, ...]:
+    """What a worker knows has no order: the same knowledge is the same state."""
+    return tuple(sorted(known, key=lambda due: (due.row.queue.value, due.row[1:5])))
+
+
+def order_of(kept: Kept) -> tuple[str, int, int, str, str]:
+    """Rows of a store have none either, but for the one that is written down."""
+    queue, shard_id, at_us, action_id, guid = kept.key
+    return (queue.name, shard_id, at_us, action_id, guid)
