@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
@@ -52,7 +52,7 @@ def run_process(
                 raise
 
     _suit_the_interpreter()
-    _allow_many_connections()
+    _allow_many_connections(log)
     return uvloop.run(process())
 
 
@@ -69,15 +69,17 @@ def _suit_the_interpreter() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def _allow_many_connections() -> None:
+def _allow_many_connections(log: FilteringBoundLogger) -> None:
     """Open as many files as the system lets this process open; each connection is one.
 
     What a shell or a container sets, often 1,024, is meant for programs that cannot use more, and any may raise it.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Some systems have a limit that is lower than what they say.
-    with suppress(ValueError, OSError):
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (ValueError, OSError) as error:
+        # Some systems have another limit, below the one that they tell.
+        log.warning("the limit of open files stays as it is", files=now, error=str(error))
 
 
 async def run_parts(stop: asyncio.Event, *parts: Awaitable[None]) -> None:
