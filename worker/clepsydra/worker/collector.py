@@ -17,6 +17,7 @@ from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.shard import Shard
 from clepsydra.worker.tally import Tally
 
+# Between two pages of a shard: to look at all costs an idle worker more than the rows that it looks at.
 _PAUSE_US = 4 * SECOND_US
 # Where loops are few, a shard is held for some tens of milliseconds only.
 _BETWEEN_LOOKS_S = 0.1

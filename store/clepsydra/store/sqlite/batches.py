@@ -21,7 +21,7 @@ T = TypeVar("T")
 # A statement with more rows would be too long for apsw to keep it; for a view also with the values that rows share.
 _MOST = 512
 _MOST_IN_TABLES = 1000
-# Large sizes are a multiple of this.
+# Other large sizes are a multiple of this.
 _STEP = 64
 
 
