@@ -19,9 +19,16 @@ class Installation:
     """Everything lives in one folder; leaving the context stops all processes."""
 
     def __init__(
-        self, folder: Path, store: str | None = None, shards: int = 8, handlers: str = "benchmarks.handlers"
+        self,
+        folder: Path,
+        store: str | None = None,
+        shards: int = 8,
+        handlers: str = "benchmarks.handlers",
+        python_path: str | None = None,
     ) -> None:
         self.folder = folder
+        # From where the processes import: another revision of the project, or the one that is installed.
+        self._python_path = python_path or str(Path(__file__).parent.parent)
         self._handlers = handlers
         folder.mkdir(parents=True, exist_ok=True)
         self.store = store or f"sqlite:///{folder / 'store.db'}"
@@ -87,7 +94,7 @@ class Installation:
             "CLEPSYDRA_STORE": self.store,
             "CLEPSYDRA_LOG_LEVEL": "warning",
             "BENCHMARK_FOLDER": str(self.folder),
-            "PYTHONPATH": str(Path(__file__).parent.parent),
+            "PYTHONPATH": self._python_path,
         }
 
 
