@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import uvloop
 
-from clepsydra.core.moments import HOUR_US, set_us
+from clepsydra.core.times import HOUR_US, set_us
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 

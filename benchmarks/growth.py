@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.creates import batched_per_s, create_in_batches
 from benchmarks.installation import Installation, cpu_s, memory_mib, wait_until
 from benchmarks.measures import start_lateness_ms
-from clepsydra.core.moments import HOUR_US, SECOND_US
+from clepsydra.core.times import HOUR_US, SECOND_US
 
 _IDLE_S = 10
 _LATE_PER_S, _LATE_S = 100, 10

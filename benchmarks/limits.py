@@ -25,10 +25,10 @@ from rich.table import Table
 from benchmarks import measures
 from benchmarks.creates import BATCH, OPTIONS, action, empty_per_s
 from benchmarks.installation import free_port, wait_for_server
+from clepsydra.core.action.spec import fill_in
 from clepsydra.core.clock import SystemClock
-from clepsydra.core.defaults import fill_in
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import HOUR_US, SECOND_US
+from clepsydra.core.times import HOUR_US, SECOND_US
 from clepsydra.store.port import Action, Advance, AdvanceOutcome, Mark, Put, PutOutcome, Row, Store
 from clepsydra.store.sqlite import SqliteStore
 from clepsydra.v1.action_pb2 import Spec
@@ -117,7 +117,7 @@ async def _migrated(store: Store) -> list[Row]:
     rows: list[Row] = []
     for shard_id in range(_SHARDS):
         page = await store.due(shard_id, **everything)
-        await store.migrate([due.row for due in page.incoming], [], Mark("migration", 1))
+        await store.migrate([due.row for due in page.incoming], Mark("migration", 1))
         rows += [due.row for due in (await store.due(shard_id, **everything)).due]
     return sorted(rows, key=lambda row: row.action_id)
 

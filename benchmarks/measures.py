@@ -14,7 +14,7 @@ import uvloop
 from benchmarks.creates import batched_per_s, create_in_batches, empty_per_s, single_per_s
 from benchmarks.installation import Installation, cpu_s, free_port, memory_mib, wait_for_server, wait_until
 from benchmarks.notes import lateness_us
-from clepsydra.core.moments import HOUR_US, SECOND_US
+from clepsydra.core.times import HOUR_US, SECOND_US
 
 Figures = dict[str, float]
 

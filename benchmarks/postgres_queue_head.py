@@ -17,10 +17,10 @@ import asyncpg
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import DAY_US, HOUR_US, MINUTE_US, SECOND_US
+from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.store.port import Action, Advance, Mark, Page, Put, Queue, Row
 from clepsydra.store.postgres import PostgresStore
-from clepsydra.worker.positions import Position
+from clepsydra.worker.loop.read_cursor import ReadCursor
 from tests.postgres.server import running
 
 SHARDS = 16
@@ -40,7 +40,7 @@ class Hour:
         self._store = store
         self._per_step = per_s * STEP_US // SECOND_US
         self._ids = Ids.from_system()
-        self._positions = [(Position(start_us), Position(start_us)) for _ in range(SHARDS)]
+        self._positions = [(ReadCursor(start_us), ReadCursor(start_us)) for _ in range(SHARDS)]
         self.now_us = start_us
         self.remembered_ms: list[float] = []
         self.from_beginning_ms: list[float] = []
@@ -57,7 +57,7 @@ class Hour:
         page, took_ms = await self._look(shard_id, incoming.from_us, processing.from_us)
         (self.remembered_ms if processing.from_us else self.from_beginning_ms).append(took_ms)
         came_in = [entry.row for entry in page.incoming]
-        await self._store.migrate(came_in, [], self._mark())
+        await self._store.migrate(came_in, self._mark())
         rows = [row._replace(queue=Queue.PROCESSING, at_us=row.scheduled_at_us) for row in came_in]
         begins = [Advance(row, row.at_us + LEASE_US) for row in rows]
         await self._store.advance(begins, self._mark())

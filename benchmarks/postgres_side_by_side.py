@@ -19,7 +19,7 @@ import grpc
 
 from benchmarks.creates import action, create_in_batches
 from benchmarks.installation import Installation
-from clepsydra.core.moments import HOUR_US, SECOND_US
+from clepsydra.core.times import HOUR_US, SECOND_US
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 from tests.postgres.server import Server, running
 

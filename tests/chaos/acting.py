@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from clepsydra.core.moments import SECOND_US, duration, timestamp
+from clepsydra.core.times import SECOND_US, duration, timestamp
 from clepsydra.store.port import Stats
 from clepsydra.v1.action_pb2 import PythonHandler, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest, DeleteActionRequest, GetActionRequest, UpdateActionRequest

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from clepsydra.core.clock import SystemClock
-from clepsydra.scheduler.records import decoded
+from clepsydra.scheduler.codec import decode
 from clepsydra.store.port import Store
 from clepsydra.store.url import open_store
 from clepsydra.v1.action_pb2 import ScheduledAction, State
@@ -41,7 +41,7 @@ async def read_entries(store: Store) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     after_id: str | None = None
     while page := await store.list_actions(after_id, _PAGE):
-        entries.update({action.action_id: entry_of(decoded(action).action) for action in page})
+        entries.update({action.action_id: entry_of(decode(action).action) for action in page})
         after_id = page[-1].action_id
     return entries
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from clepsydra.core.moments import MILLISECOND_US, SECOND_US
+from clepsydra.core.times import MILLISECOND_US, SECOND_US
 from clepsydra.worker.settings import WorkerSettings
 from tests.chaos.acting import Actor, held
 from tests.chaos.calling import Caller

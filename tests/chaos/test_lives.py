@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from clepsydra.core.moments import HOUR_US
+from clepsydra.core.times import HOUR_US
 from tests.chaos.acting import Actor, held, quick
 from tests.chaos.calling import Caller
 from tests.chaos.conftest import StartWorld

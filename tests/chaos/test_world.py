@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from clepsydra.core.moments import HOUR_US
+from clepsydra.core.times import HOUR_US
 from tests.chaos.acting import Actor, quick
 from tests.chaos.calling import Caller
 from tests.chaos.conftest import StartWorld

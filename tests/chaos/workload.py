@@ -6,7 +6,7 @@ Every limit that could end an action before its work is done is off, so whatever
 import random
 from typing import NamedTuple
 
-from clepsydra.core.moments import MILLISECOND_US, SECOND_US, duration, timestamp
+from clepsydra.core.times import MILLISECOND_US, SECOND_US, duration, timestamp
 from clepsydra.v1.action_pb2 import Periodic, PythonHandler, RetryPolicy, Schedule, ScheduledAction, Spec
 from tests.chaos.handlers import Work
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from clepsydra.core.clock import Clock
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Store
 from clepsydra.store.postgres import PostgresStore

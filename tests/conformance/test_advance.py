@@ -2,7 +2,7 @@
 
 import pytest
 
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 from clepsydra.store.port import Action, Advance, AdvanceOutcome, Queue, Row
 from tests.conformance.worlds import World, begin, finish, moved
 

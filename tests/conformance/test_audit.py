@@ -72,7 +72,7 @@ async def test_the_audit_is_consistent_while_others_write(world: World) -> None:
         put = world.create(f"a{n}", world.at(n), shard_id=n % 4)
         update = world.change(put.action, shard_id=(n + 1) % 4)
         await world.other.put([put])
-        await world.other.migrate([incoming_row(put)], [], world.mark())
+        await world.other.migrate([incoming_row(put)], world.mark())
         await world.other.put([update])
         await world.other.advance([begin(incoming_row(update))], world.mark())
 

@@ -142,7 +142,7 @@ async def test_a_page_shows_every_live_row_once_while_others_move_them(world: Wo
     async def move() -> None:
         for row in rows:
             if by == "migrate":
-                await world.other.migrate([row], [], world.mark())
+                await world.other.migrate([row], world.mark())
             else:
                 await world.other.advance([begin(row)], world.mark())
 
@@ -175,7 +175,7 @@ async def test_what_comes_due_soon_is_found_behind_what_came_in_before_it(world:
 async def test_what_was_found_to_come_due_soon_can_be_let_through(world: World) -> None:
     await world.carry_out(world.create("far", world.at(900)), world.create("near", world.at(5)))
     rows = await world.store.soon(0, incoming_from_us=0, until_us=world.at(60), limit=EVERYTHING)
-    assert await world.store.migrate(rows, [], world.mark()) == 1
+    assert await world.store.migrate(rows, world.mark()) == 1
     page = await look(world, until_s=10)
     assert (names(page.incoming), names(page.due)) == (["far"], ["near"])
     assert await soon(world) == []

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 from clepsydra.store.port import Lock, LockInfo
 from tests.conformance.worlds import World, acquire, line_up
 

@@ -41,8 +41,9 @@ class Walk:
         return answer
 
     async def step(self) -> None:
-        kinds = [self.put, self.look, self.migrate, self.advance, self.lock, self.keep_locks, self.count, self.replay]
-        [kind] = self.random.choices(kinds, [2, 6, 3, 5, 1, 1, 1, 3])
+        writes = [self.put, self.migrate, self.drop, self.advance, self.lock, self.keep_locks]
+        kinds = [self.look, self.count, self.replay, *writes]
+        [kind] = self.random.choices(kinds, [6, 1, 3, 2, 3, 1, 5, 1, 1])
         await kind()
 
     def some(self, things: list[Thing], most: int) -> list[Thing]:
@@ -105,8 +106,12 @@ class Walk:
 
     async def migrate(self) -> None:
         rows = [row for row in self.some(self.rows, 5) if row.queue is Queue.INCOMING]
-        stale, mark = self.some(self.stale_rows, 2), self.world.mark()
-        await self.record(lambda store: store.migrate(rows, stale, mark))
+        mark = self.world.mark()
+        await self.record(lambda store: store.migrate(rows, mark))
+
+    async def drop(self) -> None:
+        stale = self.some(self.stale_rows, 2)
+        await self.record(lambda store: store.drop(stale))
 
     async def advance(self) -> None:
         rows = {row.action_id: row for row in (*self.some(self.stale_rows, 1), *self.some(self.rows, 4))}

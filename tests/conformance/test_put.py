@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from clepsydra.core.limits import CALL_RETRY_US, PAYLOAD_BYTES
-from clepsydra.core.moments import END_OF_TIME_US, SECOND_US
+from clepsydra.core.times import END_OF_TIME_US, SECOND_US
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult
 from tests.conformance.worlds import DONE, ODD_IDS, World, finish, ids_of, incoming_row
 

@@ -78,7 +78,7 @@ async def test_labels_and_an_outcome_at_once_are_both_accepted(world: World) -> 
 async def test_migrate_and_advance_of_the_same_rows_at_once_leave_one_row_each(world: World) -> None:
     await world.carry_out(*(world.create(f"a{n}") for n in range(60)))
     rows = [entry.row for entry in await world.entries(0)]
-    moves = [world.store.migrate([row], [], world.mark()) for row in rows]
+    moves = [world.store.migrate([row], world.mark()) for row in rows]
     begins = [advance_one(world, world.other, begin(row)) for row in rows]
     results = await asyncio.gather(asyncio.gather(*moves), asyncio.gather(*begins))
     for moved, outcome in zip(*results, strict=True):

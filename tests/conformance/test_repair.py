@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from clepsydra.core.moments import timestamp, us_of
+from clepsydra.core.times import timestamp, us_of
 from clepsydra.store.port import Action, Put, Queue
 from clepsydra.store.repair import Plan, Repaired, planned, repair
 from clepsydra.v1.action_pb2 import SCHEDULED, Counters, Meta, Status

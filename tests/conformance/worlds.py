@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import END_OF_TIME_US, SECOND_US
+from clepsydra.core.times import END_OF_TIME_US, SECOND_US
 from clepsydra.store.port import (
     Action,
     Advance,
@@ -100,7 +100,7 @@ class World:
         return action, await self.advance(begin(row))
 
     async def migrate(self, *rows: Row) -> None:
-        assert await self.store.migrate(rows, [], self.mark()) == len(rows)
+        assert await self.store.migrate(rows, self.mark()) == len(rows)
 
     async def advance(self, advance: Advance) -> Row:
         """Carry out what must be accepted, and tell where the row lies then."""

@@ -10,7 +10,7 @@ import pytest
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import DAY_US, duration
+from clepsydra.core.times import DAY_US, duration
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.sqlite import SqliteStore

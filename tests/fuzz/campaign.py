@@ -15,8 +15,8 @@ from grpc_status import rpc_status
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
-from clepsydra.scheduler.endpoint import SERVICE
-from clepsydra.scheduler.server import serve
+from clepsydra.scheduler.api.endpoint import SERVICE
+from clepsydra.scheduler.api.server import serve
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.sqlite import SqliteStore

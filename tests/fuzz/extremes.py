@@ -5,6 +5,7 @@ import random
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from clepsydra.core import limits
+from clepsydra.core.targets import http as http_target
 from tests.fuzz.wire import Field, Fields, double, wire_type_of
 
 _POWERS = [2**n + d for n in (0, 7, 8, 15, 16, 21, 31, 32, 40, 62, 63) for d in (-1, 0, 1)]
@@ -24,7 +25,7 @@ _LENGTHS = [
         limits.REQUEST_ID_LENGTH,
         limits.ID_LENGTH,
         limits.PAGE_TOKEN_LENGTH,
-        limits.URL_LENGTH,
+        http_target.URL_LENGTH,
     )
     for d in (0, 1)
 ]

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from clepsydra.core.moments import DAY_US, MINUTE_US, SECOND_US, duration, timestamp
+from clepsydra.core.times import DAY_US, MINUTE_US, SECOND_US, duration, timestamp
 from clepsydra.v1 import scheduler_pb2
 from clepsydra.v1.action_pb2 import (
     HttpHeader,

@@ -7,7 +7,7 @@ from google.protobuf.any_pb2 import Any
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from google.rpc.status_pb2 import Status
 
-from clepsydra.scheduler.endpoint import SERVICE
+from clepsydra.scheduler.api.endpoint import SERVICE
 from clepsydra.v1.action_pb2 import ScheduledAction
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest, GetActionRequest
 from tests.fuzz.campaign import campaign

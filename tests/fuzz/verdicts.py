@@ -10,8 +10,8 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from google.rpc.status_pb2 import Status
 
 from clepsydra.core.limits import REQUEST_BYTES
-from clepsydra.scheduler.endpoint import SERVICE
-from clepsydra.scheduler.statuses import CODES
+from clepsydra.scheduler.api.endpoint import SERVICE
+from clepsydra.scheduler.api.grpc_status import CODES
 from clepsydra.v1 import scheduler_pb2
 
 _ETAG = {"NOT_FOUND", "ABORTED"}

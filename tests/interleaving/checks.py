@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from clepsydra.core.events import Turn
-from clepsydra.core.transitions import KEPT, LIVE
+from clepsydra.core.action.events import Decision
+from clepsydra.core.action.state_machine import KEPT, LIVE
+from clepsydra.core.plan import Begin
 from clepsydra.store.port import Action, AdvanceOutcome, PutOutcome, PutResult
 from clepsydra.v1.action_pb2 import Spec, Status
-from clepsydra.worker.turns import Taken
 from tests.interleaving.state import Books, Tables, Write
 
 
@@ -62,23 +62,23 @@ def after_put(books: Books, write: Write, seen: Seen, result: PutResult) -> Book
     return books._replace(guids=books.guids | {guid}, open=still_open, last=tuple(sorted(last.items())))
 
 
-def after_turn(books: Books, taken: Taken, seen: Seen, outcome: AdvanceOutcome) -> Books:
+def after_turn(books: Books, begin: Begin, seen: Seen, outcome: AdvanceOutcome) -> Books:
     """What a worker's turn did: a begin, an interruption, an expiry, a purge."""
-    action, guid = seen.action, taken.advance.row.guid
+    action, guid = seen.action, begin.advance.row.guid
     if outcome is not AdvanceOutcome.DONE or not seen.row_was_there or action is None:
         return books
     if action.guid != guid:
         raise Broken("only a current life is advanced", f"{action.action_id} by a row of {guid}")
     status = Status.FromString(action.status)
-    if taken.turn is Turn.PURGE:
+    if begin.decision is Decision.PURGE:
         if status.state not in KEPT:
             raise Broken("an action is never lost", f"{action.action_id} was purged while it was alive")
         return books
-    if taken.turn is Turn.INTERRUPT:
+    if begin.decision is Decision.INTERRUPT:
         books = _ended(books, guid, None)
-    if taken.attempt is None:
+    if begin.attempt is None:
         return books
-    return _begun(books, guid, taken.attempt.context.attempt_id, status)
+    return _begun(books, guid, begin.attempt.id, status)
 
 
 def _begun(books: Books, guid: str, attempt_id: str, status: Status) -> Books:

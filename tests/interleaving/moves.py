@@ -5,14 +5,15 @@ from copy import copy
 from functools import lru_cache
 from typing import Any
 
-from clepsydra.core.events import Turn
+from clepsydra.core.action.events import Decision
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.core.moments import END_OF_TIME_US, MILLISECOND_US
-from clepsydra.scheduler.fate import Call as Fate
+from clepsydra.core.plan import Begin
+from clepsydra.core.times import END_OF_TIME_US, MILLISECOND_US
+from clepsydra.scheduler.writes.call import Call as WriteCall
+from clepsydra.scheduler.writes.mutations import Create
 from clepsydra.store.errors import OutcomeUnknown, StoreError
 from clepsydra.store.memory.store import QueueRow
 from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Queue
-from clepsydra.worker.turns import Taken
 from tests.interleaving import checks
 from tests.interleaving.checks import Broken, Seen
 from tests.interleaving.state import (
@@ -124,13 +125,13 @@ class Moves:
             if row.queue is Queue.INCOMING:
                 moved = rest._replace(known=as_known((*rest.known, self._world.migrated(due))))
                 yield from self._send(with_worker(state, number, moved), Write("migrate", number, row=row))
-            taken = self._turn(due, number, state.budget)
-            if taken is None:
+            begin = self._turn(due, number, state.budget)
+            if begin is None:
                 continue
             mark = Mark(f"worker {number}.{worker.round} begins", row.at_us)
-            turn = Write("turn", number, taken.advance, mark, due=due)
+            turn = Write("turn", number, begin.advance, mark, due=due)
             later = with_worker(state, number, rest)._replace(clock_us=_later(state, row.scheduled_at_us))
-            yield from self._send(self._spend(later) if taken.attempt is not None else later, turn)
+            yield from self._send(self._spend(later) if begin.attempt is not None else later, turn)
 
     def _go_on(self, state: State, number: int) -> Iterator[Move]:
         """Attempts that are executed are extended, and end."""
@@ -179,9 +180,9 @@ class Moves:
             if number == 0 or self._shape.overlapping or state.calls[number - 1].phase == "over":
                 yield f"call {number} ({kind}) begins", self._begin_call(state, number)
         elif call.phase == "putting":
-            fate: Fate = call.held
-            assert fate.put is not None
-            yield from self._send(state, Write("put", -1, put=fate.put, call=number))
+            held: WriteCall = call.held
+            assert held.put is not None
+            yield from self._send(state, Write("put", -1, put=held.put, call=number))
             if state.budget.crashes:
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
                 yield (
@@ -191,19 +192,19 @@ class Moves:
 
     def _begin_call(self, state: State, number: int) -> State:
         """Look, unless the call needs no look, and propose."""
-        fate = self._world.fate(number)
+        held = self._world.call(number)
         current = None
-        if not fate.change.blind:
+        if not isinstance(held.mutation, Create):
             self._load(state.tables, state.clock_us)
-            [current] = _run(self._store.get([fate.change.action_id]))
-        fate.propose(current)
-        return self._heard(state, number, fate)
+            [current] = _run(self._store.get([held.mutation.action_id]))
+        held.plan(current)
+        return self._heard(state, number, held)
 
-    def _heard(self, state: State, number: int, fate: Fate) -> State:
-        if fate.outcome is None:
-            version = (fate.put, fate._unknown, fate._conflicts)
-            return with_call(state, number, Call("putting", version, fate))
-        if isinstance(fate.outcome, Action):
+    def _heard(self, state: State, number: int, held: WriteCall) -> State:
+        if held.outcome is None:
+            version = (held.put, held.certainty, held.conflicts)
+            return with_call(state, number, Call("putting", version, held))
+        if isinstance(held.outcome, Action):
             state = state._replace(books=self._acknowledged(state, number))
         return with_call(state, number, Call("over"))
 
@@ -262,9 +263,9 @@ class Moves:
         return with_worker(state, write.worker, worker._replace(unknown=(*worker.unknown, write)))
 
     def _put_answered(self, state: State, write: Write, result: PutResult | StoreError) -> State:
-        fate: Fate = copy(state.calls[write.call].held)
-        fate.hear(result, state.clock_us)
-        return self._heard(state, write.call, fate)
+        held: WriteCall = copy(state.calls[write.call].held)
+        held.settle(result, state.clock_us)
+        return self._heard(state, write.call, held)
 
     def _worker_answered(self, state: State, write: Write, outcome: Any) -> State:
         """A begin that was done is executed; an extension that was done is known; everything else is over."""
@@ -274,11 +275,11 @@ class Moves:
         if write.kind == "extend":
             in_flight = tuple(_extended(each, write) for each in worker.in_flight)
             return with_worker(state, write.worker, worker._replace(in_flight=in_flight))
-        taken = self._world.take(write.due, write.worker) if write.kind == "turn" else None
-        if taken is None or taken.attempt is None or taken.advance.to_us is None:
+        begin = self._world.begin(write.due, write.worker) if write.kind == "turn" else None
+        if begin is None or begin.attempt is None or begin.advance.to_us is None:
             return state
-        attempt_id = taken.attempt.context.attempt_id
-        begun = InFlight(write.due, attempt_id, taken.advance.to_us, 0)
+        attempt_id = begin.attempt.id
+        begun = InFlight(write.due, attempt_id, begin.advance.to_us, 0)
         executing = worker._replace(in_flight=(*worker.in_flight, begun))
         return with_worker(state, write.worker, executing)._replace(books=checks.after_start(state.books, attempt_id))
 
@@ -302,12 +303,12 @@ class Moves:
             return self._shape.waits_to_drop
         return due.row.queue is Queue.INCOMING or self._turn(due, number, budget) is not None
 
-    def _turn(self, due: Due, number: int, budget: Budget) -> Taken | None:
+    def _turn(self, due: Due, number: int, budget: Budget) -> Begin | None:
         """What a worker may do with a live row now."""
-        taken = self._world.take(due, number)
-        if taken is None or (taken.attempt is not None and not budget.begins):
+        begin = self._world.begin(due, number)
+        if begin is None or (begin.attempt is not None and not budget.begins):
             return None
-        return taken if taken.turn is not Turn.PURGE or self._shape.purges else None
+        return begin if begin.decision is not Decision.PURGE or self._shape.purges else None
 
     # The store.
 
@@ -330,8 +331,11 @@ class Moves:
         self._load(tables, clock_us)
         store, seen = self._store, Seen(None, row_was_there=False)
         if write.row is not None:
-            rows, stale = ([write.row], []) if write.kind == "migrate" else ([], [write.row])
-            outcome: Any = _run(store.migrate(rows, stale, Mark(f"worker {write.worker} migrates", write.row.at_us)))
+            if write.kind == "migrate":
+                mark = Mark(f"worker {write.worker} migrates", write.row.at_us)
+                outcome: Any = _run(store.migrate([write.row], mark))
+            else:
+                outcome = _run(store.drop([write.row]))
         elif write.put is not None:
             seen = Seen(store.actions.get(write.put.action.action_id), row_was_there=False)
             [outcome] = _run(store.put([write.put]))
@@ -348,12 +352,12 @@ class Moves:
 
     def _judge(self, books: Books, write: Write, seen: Seen, outcome: AdvanceOutcome, *, is_first: bool) -> Books:
         assert write.due is not None
-        taken = self._world.take(write.due, write.worker)
-        assert taken is not None
+        begin = self._world.begin(write.due, write.worker)
+        assert begin is not None
         if write.kind == "turn":
-            return checks.after_turn(books, taken, seen, outcome)
-        assert taken.attempt is not None
-        attempt_id = taken.attempt.context.attempt_id
+            return checks.after_turn(books, begin, seen, outcome)
+        assert begin.attempt is not None
+        attempt_id = begin.attempt.id
         if write.kind == "extend":
             return checks.after_extension(books, write, attempt_id, seen, outcome)
         return checks.after_finish(books, write, attempt_id, seen, outcome, is_first=is_first and write.is_sure)

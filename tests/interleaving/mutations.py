@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from clepsydra.core.events import Turn
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.action.events import Decision
+from clepsydra.core.plan import Begin
+from clepsydra.core.times import SECOND_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import QueueRow, _key
 from clepsydra.store.port import (
@@ -20,7 +21,6 @@ from clepsydra.store.port import (
 )
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Status
-from clepsydra.worker.turns import Taken
 from tests.interleaving.world import Shape, World
 
 _UPDATED = Shape((("create", 0), ("update", 0)), begins=1, crashes=0)
@@ -30,12 +30,12 @@ class MigrateWithoutLooking(World):
     """Migrate writes the row to processing_queue without checking that it still is in incoming_queue."""
 
     class Store(MemoryStore):
-        async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+        async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
             for row in rows:
                 self.rows.pop(_key(row), None)
                 key = (Queue.PROCESSING, row.shard_id, row.scheduled_at_us, row.action_id, row.guid)
                 self.rows[key] = QueueRow(row.scheduled_at_us, row.at_us, moved_by=mark)
-            return await super().migrate([], stale, mark)
+            return len(rows)
 
     store_class = Store
 
@@ -83,11 +83,11 @@ class StatusKeepsItsVersion(World):
 class RowStaysAtItsTime(World):
     """A begin moves the row to its own time."""
 
-    def _take(self, due: Due, worker: int) -> Taken | None:
-        taken = super()._take(due, worker)
-        if taken is None or taken.turn is not Turn.BEGIN or due.row.queue is not Queue.PROCESSING:
-            return taken
-        return taken._replace(advance=taken.advance._replace(to_us=due.row.at_us))
+    def _begin(self, due: Due, worker: int) -> Begin | None:
+        begin = super()._begin(due, worker)
+        if begin is None or begin.decision is not Decision.BEGIN or due.row.queue is not Queue.PROCESSING:
+            return begin
+        return begin._replace(advance=begin.advance._replace(to_us=due.row.at_us))
 
 
 class BeginWithoutMark(World):

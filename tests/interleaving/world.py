@@ -4,18 +4,17 @@ Workers hold no locks here: safety must not depend on them. Time is what a row s
 row's own time, so any row may come due at any moment, and every order of events has the same times.
 """
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import structlog
-
-from clepsydra.core.ids import Ids
-from clepsydra.core.moments import MILLISECOND_US, SECOND_US, duration, timestamp
-from clepsydra.scheduler.changes import Change, Command, Create, Delete, Stamp, Update
-from clepsydra.scheduler.fate import Call as Fate
+from clepsydra.core.action.attempt import SUCCESS, Attempt, Result
+from clepsydra.core.lifecycle import end_time_us, plan_begins, plan_ends
+from clepsydra.core.plan import Begin, BeginTerms
+from clepsydra.core.times import MILLISECOND_US, SECOND_US, duration, timestamp
+from clepsydra.scheduler.writes.call import Call
+from clepsydra.scheduler.writes.mutations import Command, Create, Delete, Mutation, Stamp, Update
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Advance, Due, Queue, Row
 from clepsydra.v1 import action_pb2
@@ -28,26 +27,19 @@ from clepsydra.v1.scheduler_pb2 import (
     RunActionRequest,
     UpdateActionRequest,
 )
-from clepsydra.worker.attempt import Attempt
-from clepsydra.worker.finisher import Finisher
-from clepsydra.worker.leases import Leases
-from clepsydra.worker.pool import STOPPED
-from clepsydra.worker.result import SUCCESS, Result, failure
-from clepsydra.worker.settings import WorkerSettings
-from clepsydra.worker.tally import Tally
-from clepsydra.worker.turns import Taken, Turns
-from clepsydra.worker.usual import ended_at
+from clepsydra.worker.attempts.leases import extension_of
+from clepsydra.worker.attempts.pool import STOPPED
+from clepsydra.worker.targets.failures import failure
 
 EPOCH_US = 1_800_000_000 * SECOND_US
 START_US = EPOCH_US + SECOND_US
-LEASE_MS = GRACE_MS = 100
-_LEASE_US = (LEASE_MS + GRACE_MS) * MILLISECOND_US
+LEASE_US = GRACE_US = 100 * MILLISECOND_US
+_LEASE_US = LEASE_US + GRACE_US
 # An attempt is extended, and ends, so long after its begin.
 _EXTENDED_US = 50 * MILLISECOND_US
 _ENDED_US = 60 * MILLISECOND_US
 DELETED_RETENTION_US = 30 * SECOND_US
 
-_SILENT = structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=structlog.make_filtering_bound_logger(50))
 RESULTS: dict[str, Result] = {"success": SUCCESS, "failure": failure("not today"), "interruption": STOPPED}
 
 
@@ -115,26 +107,22 @@ class World:
         self.shape = shape
         self.moment = Moment()
         self.store = self.store_class(shape.shards, self.moment)
-        settings = WorkerSettings(lease_ms=LEASE_MS, grace_ms=GRACE_MS, lock_life_ms=LEASE_MS, heartbeat_ms=20)
-        self._turns = [Turns(settings, f"worker-{number}") for number in range(shape.workers)]
-        nothing: Any = None
-        ids = Ids(random.Random(0))
-        self._finisher = Finisher(nothing, ids, 1, Tally(), _SILENT)
-        self._leases = Leases(nothing, nothing, self.moment, settings, _SILENT)
-        self.take: Callable[[Due, int], Taken | None] = lru_cache(None)(self._take)
+        self.begin: Callable[[Due, int], Begin | None] = lru_cache(None)(self._begin)
         self.finish: Callable[[Due, int, int, str], Advance] = lru_cache(None)(self._finish)
         self.extend: Callable[[Due, int, int], Advance] = lru_cache(None)(self._extend)
 
     # What a worker decides.
 
-    def _take(self, due: Due, worker: int) -> Taken | None:
-        return self._turns[worker].take(due, due.row.scheduled_at_us)
+    def _begin(self, due: Due, worker: int) -> Begin | None:
+        terms = BeginTerms(f"worker-{worker}", LEASE_US, GRACE_US, set_aside_us=SECOND_US)
+        [begin] = plan_begins([due], due.row.scheduled_at_us, terms)
+        return begin
 
     def _attempt(self, due: Due, worker: int, row_at_us: int) -> Attempt:
         """The attempt that was begun from this row, whose row lies there by now."""
-        taken = self._take(due, worker)
-        assert taken is not None
-        attempt = taken.attempt
+        begin = self._begin(due, worker)
+        assert begin is not None
+        attempt = begin.attempt
         assert attempt is not None
         attempt.started_us = due.row.scheduled_at_us
         row = attempt.row
@@ -143,26 +131,27 @@ class World:
 
     def _finish(self, due: Due, worker: int, row_at_us: int, result: str) -> Advance:
         ended_us = due.row.scheduled_at_us + _ENDED_US
-        return self._finisher.meaning(self._attempt(due, worker, row_at_us), RESULTS[result], ended_at(ended_us))
+        attempt = self._attempt(due, worker, row_at_us)
+        [advance] = plan_ends([(attempt, RESULTS[result], 0.5)], end_time_us(ended_us))
+        return advance
 
     def _extend(self, due: Due, worker: int, row_at_us: int) -> Advance:
         attempt = self._attempt(due, worker, row_at_us)
-        to_us = self._leases._extended_to(attempt, due.row.scheduled_at_us + _EXTENDED_US)
-        return Advance(attempt.row, to_us, attempt.action.scheduled_at_us)
+        return extension_of(attempt, due.row.scheduled_at_us + _EXTENDED_US, LEASE_US, GRACE_US)
 
     def migrated(self, due: Due) -> Due:
-        """What a worker takes a row to be, once it has let it through."""
+        """A row as a worker knows it once it has migrated it."""
         row = due.row
         at_us = row.scheduled_at_us
         return Due(Row(Queue.PROCESSING, row.shard_id, at_us, row.action_id, row.guid, at_us), due.action)
 
     # What a scheduler decides.
 
-    def fate(self, number: int) -> Fate:
+    def call(self, number: int) -> Call:
         """A call of the client, before anything has been done about it."""
         kind, action = self.shape.calls[number]
         stamp = Stamp(self.guid(number), number % self.shape.shards, self.created_at_us(number))
-        return Fate(self._change(kind, f"{'ab'[action]}", f"request-{number}", stamp), None)
+        return Call(self._mutation(kind, f"{'ab'[action]}", f"request-{number}", stamp))
 
     def guid(self, number: int) -> str:
         return f"{number + 1:032x}"
@@ -170,7 +159,7 @@ class World:
     def created_at_us(self, number: int) -> int:
         return EPOCH_US + number * MILLISECOND_US
 
-    def _change(self, kind: str, action_id: str, request_id: str, stamp: Stamp) -> Change:
+    def _mutation(self, kind: str, action_id: str, request_id: str, stamp: Stamp) -> Mutation:
         if kind == "create":
             create = CreateActionRequest(request_id=request_id)
             create.action.meta.id = action_id

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from clepsydra.core.moments import us_of
+from clepsydra.core.times import us_of
 from clepsydra.scheduler.errors import AlreadyExists, InvalidArgument
 from clepsydra.scheduler.transactional import create_in_postgres
 from clepsydra.store.errors import Unusable, WrongUrl

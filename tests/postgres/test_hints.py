@@ -18,7 +18,7 @@ from clepsydra.store.postgres.arrivals import channel_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Status
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
-from clepsydra.worker.handling import Registry
+from clepsydra.worker.handlers.registry import Registry
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.worker import Worker

@@ -149,7 +149,7 @@ async def test_a_migration_is_done_once(world: World, breaking: Breaking, loss: 
     puts = [world.create("a"), world.create("b")]
     await world.carry_out(*puts)
     breaking.lose("migrate", loss)
-    moved = await breaking.store.migrate([incoming_row(put) for put in puts], [], world.mark())
+    moved = await breaking.store.migrate([incoming_row(put) for put in puts], world.mark())
     breaking.assert_lost()
     assert moved == (2 if loss is Loss.OF_REQUEST else 0)
     await world.assert_sound(actions=2)

@@ -44,7 +44,8 @@ async def calls_of_each_kind(world: World, tag: str) -> dict[str, Call]:
         "due": lambda store: store.due(
             0, incoming_from_us=0, incoming_limit=9, from_us=0, until_us=world.at(99), limit=9
         ),
-        "migrate": lambda store: store.migrate([incoming], [stale], Mark(f"{tag} sync", 1)),
+        "migrate": lambda store: store.migrate([incoming], Mark(f"{tag} sync", 1)),
+        "drop": lambda store: store.drop([stale]),
         "advance": lambda store: store.advance(advances, Mark(f"{tag} sync", 2)),
         "stale": lambda store: store.stale(0, None, 0, 9),
         "now": lambda store: store.now(),

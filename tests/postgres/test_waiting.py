@@ -22,7 +22,7 @@ async def test_a_worker_passes_by_a_put_that_is_under_way(world: World, installa
         await put.put(world.create("new"), world.change(came_in))
         page = await world.page(0)
         assert [entry.row.action_id for entry in page.incoming] == ["came in"]
-        assert await world.store.migrate([entry.row for entry in page.incoming], [], world.mark()) == 1
+        assert await world.store.migrate([entry.row for entry in page.incoming], world.mark()) == 1
         outcomes = await world.store.advance([begin(waiting), finish(flying, action, world.at(900))], world.mark())
         assert outcomes == [AdvanceOutcome.DONE] * 2
         acquired = await world.store.acquire("lock", "worker", world.now_us, 0)
@@ -180,7 +180,7 @@ async def test_a_migration_waits_for_a_begin_of_the_same_row_and_leaves_it_alone
     row, other = await world.row_of("a"), await world.row_of("b")
     async with begun(installation) as worker:
         await worker.advance([begin(row)], world.mark())
-        migration = asyncio.create_task(world.store.migrate([row, other], [], world.mark()))
+        migration = asyncio.create_task(world.store.migrate([row, other], world.mark()))
         await waits_for_lock(installation, migration)
     assert await migration == 1
     await world.assert_sound(actions=2)

@@ -34,7 +34,7 @@ class Uncommitted:
         assert answer.rows == []
 
     async def migrate(self, rows: Sequence[Row], mark: Mark) -> None:
-        answer = await self.change("migrate", *columns.of_rows(rows), *columns.of_rows([]), *mark)
+        answer = await self.change("migrate", *columns.of_rows(rows), *mark)
         assert answer.rows[0][0] == len(rows)
 
 

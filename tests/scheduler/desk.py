@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import SECOND_US, duration
+from clepsydra.core.times import SECOND_US, duration
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.errors import OutcomeUnknown, Unavailable, Unusable

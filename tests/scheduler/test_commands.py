@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clepsydra.core.moments import END_OF_TIME_US, HOUR_US, SECOND_US, duration, timestamp, us_of
+from clepsydra.core.times import END_OF_TIME_US, HOUR_US, SECOND_US, duration, timestamp, us_of
 from clepsydra.scheduler.errors import EtagMismatch, InvalidArgument, NotFound, WrongState
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import LogLine, Periodic, Retention, Schedule, Spec

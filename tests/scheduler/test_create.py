@@ -2,15 +2,15 @@
 
 import pytest
 
-from clepsydra.core.defaults import filled_in
 from clepsydra.core.ids import action_id_for_request
-from clepsydra.core.moments import SECOND_US, duration, timestamp, us_of
+from clepsydra.core.times import SECOND_US, duration, timestamp, us_of
 from clepsydra.scheduler.errors import AlreadyExists, InvalidArgument, NotFound
 from clepsydra.store.port import Queue
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import LogLine, Periodic, Schedule, Spec
 from clepsydra.v1.scheduler_pb2 import GetActionRequest
 from tests.scheduler.desk import Desk, a_create, a_spec, story
+from tests.unit.specs import filled_in
 
 
 @story

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from clepsydra.core.clock import SystemClock
-from clepsydra.core.moments import us_of
+from clepsydra.core.times import us_of
 from clepsydra.scheduler.errors import AlreadyExists, InvalidArgument
 from clepsydra.scheduler.transactional import create_in_sqlite
 from clepsydra.store.errors import Unusable

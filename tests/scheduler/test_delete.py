@@ -3,7 +3,7 @@
 import pytest
 
 from clepsydra.core.limits import DELETED_RETENTION_DEFAULT_US
-from clepsydra.core.moments import HOUR_US
+from clepsydra.core.times import HOUR_US
 from clepsydra.scheduler.errors import Damaged, EtagMismatch, InvalidArgument, NotFound
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Meta, Status

@@ -2,12 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
-from clepsydra.core import limits
-from clepsydra.core.validation_rules import spoken
-from clepsydra.scheduler.endpoint import SERVICE
-from clepsydra.scheduler.statuses import CODES
+from clepsydra.core import limits, times
+from clepsydra.core.action import spec as action_spec
+from clepsydra.core.targets import KINDS
+from clepsydra.core.validation.rules import format_duration
+from clepsydra.scheduler.api.endpoint import SERVICE
+from clepsydra.scheduler.api.grpc_status import CODES
 
+# Where limits are defined.
+LIMITS: list[Any] = [limits, action_spec, *KINDS.values()]
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 
 
@@ -21,7 +26,7 @@ def rows(heading: str) -> list[list[str]]:
 def written(name: str, value: float) -> str:
     """A limit as the page writes it."""
     if name.endswith("_US"):
-        return spoken(int(value))
+        return format_duration(int(value))
     if name.endswith("_BYTES"):
         mebibytes, rest = divmod(int(value), 1024 * 1024)
         return f"{value // 1024:,} KiB" if rest else f"{mebibytes} MiB"
@@ -30,11 +35,11 @@ def written(name: str, value: float) -> str:
 
 def test_every_limit_and_default_is_in_the_table_and_no_other() -> None:
     documented = {name.strip("`"): value for *_, value, name in rows("Limits and defaults")}
-    # What limits.py takes from moments.py is a unit, not a limit.
     in_code = {
         name: written(name, value)
-        for name, value in vars(limits).items()
-        if re.fullmatch(r"[A-Z][A-Z_]+", name) and not re.fullmatch(r"[A-Z]+_US", name) and not isinstance(value, str)
+        for module in LIMITS
+        for name, value in vars(module).items()
+        if re.fullmatch(r"[A-Z][A-Z_]+", name) and isinstance(value, int | float) and not hasattr(times, name)
     }
 
     assert documented == in_code

@@ -3,8 +3,8 @@
 import pytest
 
 from clepsydra.core.limits import PAGE_SIZE_DEFAULT, PAYLOAD_BYTES
+from clepsydra.scheduler.api.pagination import id_of, token_of
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument
-from clepsydra.scheduler.pages import id_of, token_of
 from clepsydra.v1.action_pb2 import PythonHandler, Spec
 from clepsydra.v1.scheduler_pb2 import ListActionsRequest, ListActionsResponse
 from tests.scheduler.desk import Desk, story

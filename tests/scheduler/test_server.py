@@ -18,8 +18,8 @@ from structlog.testing import capture_logs
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import REQUEST_BYTES
-from clepsydra.scheduler.endpoint import SERVICE, Endpoint
-from clepsydra.scheduler.server import CannotListen, RunningServer, serve
+from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
+from clepsydra.scheduler.api.server import CannotListen, RunningServer, serve
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.v1 import scheduler_pb2

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 from clepsydra.scheduler.errors import AlreadyExists, NotFound, OutcomeUnknown, StoreUnavailable
-from clepsydra.scheduler.patience import TRIES
+from clepsydra.scheduler.writes.call import TRIES
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Status
 from clepsydra.v1.scheduler_pb2 import ListActionsRequest, PauseActionRequest

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from clepsydra.core.events import Succeeded
-from clepsydra.core.moments import HOUR_US, SECOND_US, duration, duration_us, us_of
-from clepsydra.core.transitions import Moment, step
+from clepsydra.core.action.events import Succeeded
+from clepsydra.core.action.state_machine import Moment, step
+from clepsydra.core.times import HOUR_US, SECOND_US, duration, duration_us, us_of
 from clepsydra.scheduler.errors import AlreadyExists, EtagMismatch, InvalidArgument, NotFound, StoreUnavailable
-from clepsydra.scheduler.fate import CONFLICTS_MAX
+from clepsydra.scheduler.writes.call import CONFLICTS_MAX
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import (
     Attempt,

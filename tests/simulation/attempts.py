@@ -1,12 +1,12 @@
 """The rules for attempts: when one may begin, what may be accepted of it, and that its counters add up."""
 
+from clepsydra.core.action.state_machine import KEPT, LIVE, attempt_id, attempt_number, idempotency_key
 from clepsydra.core.clock import Clock
-from clepsydra.core.moments import duration_us, us_of
-from clepsydra.core.transitions import KEPT, LIVE, attempt_id, attempt_number, idempotency_key
+from clepsydra.core.times import duration_us, us_of
 from clepsydra.store.port import Advance, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
-from clepsydra.worker.context import Context
+from clepsydra.worker.handlers.context import Context
 from tests.simulation.ledger import BegunAttempt, Books, Doing, End, Life
 from tests.simulation.verdict import Verdict
 from tests.simulation.weather import Weather

@@ -8,8 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 from google.rpc.code_pb2 import Code
 
-from clepsydra.core.clock import seconds
-from clepsydra.core.moments import duration
+from clepsydra.core.times import duration, seconds
 from clepsydra.scheduler import errors
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.v1.action_pb2 import Periodic, PythonHandler, RetryPolicy, Schedule, Spec

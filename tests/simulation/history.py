@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clepsydra.core.clock import Clock
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 
 Event = tuple[int, str, str, tuple[Any, ...]]
 

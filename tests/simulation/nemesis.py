@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from clepsydra.core.clock import seconds
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import Key
 from clepsydra.store.port import Queue

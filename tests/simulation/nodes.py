@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from clepsydra.core.clock import DisciplinedClock, seconds
+from clepsydra.core.clock import DisciplinedClock
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
@@ -159,7 +159,8 @@ class WorkerNode(Node):
     def has_overdue_attempt(self) -> bool:
         """Whether an attempt still runs here though its time is up."""
         now_us = self._surroundings.clock.now_us()
-        return self.worker is not None and any(attempt.deadline_us < now_us for attempt in self.worker._pool.running())
+        attempts = [] if self.worker is None else self.worker.attempts_in_flight()
+        return any(attempt.deadline_us < now_us for attempt in attempts)
 
 
 class Serving(NamedTuple):

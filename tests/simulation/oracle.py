@@ -6,13 +6,13 @@ bytes. The first violation ends the run.
 
 from collections.abc import Sequence
 
-from clepsydra.core.moments import us_of
-from clepsydra.core.transitions import KEPT, LIVE
+from clepsydra.core.action.state_machine import KEPT, LIVE
+from clepsydra.core.times import us_of
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Acquired, Action, Advance, AdvanceOutcome, Put, PutOutcome, PutResult, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Counters, Meta, Spec, Status
-from clepsydra.worker.context import Context
+from clepsydra.worker.handlers.context import Context
 from tests.simulation.attempts import AttemptRules
 from tests.simulation.history import History
 from tests.simulation.ledger import Books, Doing, End, Life
@@ -107,8 +107,11 @@ class Oracle:
         standing.requests.append(request_id)
         self.books.committed.setdefault(request_id, []).append(life)
 
-    def saw_migrate(self, process: str, rows: Sequence[Row], stale: Sequence[Row], moved: int) -> None:
-        self._history.note(process, "migrate", moved, [_told(row) for row in rows], [_told(row) for row in stale])
+    def saw_migrate(self, process: str, rows: Sequence[Row], moved: int) -> None:
+        self._history.note(process, "migrate", moved, [_told(row) for row in rows])
+
+    def saw_drop(self, process: str, rows: Sequence[Row]) -> None:
+        self._history.note(process, "drop", [_told(row) for row in rows])
 
     def saw_acquire(self, process: str, acquired: Acquired | None, held: set[int]) -> None:
         if acquired is not None:

@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from clepsydra.core.moments import MILLISECOND_US, SECOND_US
+from clepsydra.core.times import MILLISECOND_US, SECOND_US
 from tests.simulation.faults import (
     Behaviour,
     BrokenLocks,

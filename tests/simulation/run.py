@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clepsydra.core.clock import seconds
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import MILLISECOND_US, SECOND_US
+from clepsydra.core.times import MILLISECOND_US, SECOND_US, seconds
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.sqlite import SqliteStore
 from tests.conformance.worlds import content_of

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from clepsydra.core.moments import HOUR_US, MINUTE_US, SECOND_US
+from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Mark, Page, Row
-from clepsydra.worker.context import Context
+from clepsydra.worker.handlers.context import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
 
@@ -38,9 +38,9 @@ class Slow:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
         await asyncio.sleep(0.05)
-        return await self._store.migrate(rows, stale, mark)
+        return await self._store.migrate(rows, mark)
 
 
 @on_virtual_time

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
 
-from clepsydra.core.clock import seconds
+from clepsydra.core.times import seconds
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import (
     Acquired,
@@ -114,8 +114,14 @@ class Wire:
         bounds = {"incoming_from_us": incoming_from_us, "until_us": until_us, "limit": limit}
         return await self._send("soon", lambda: self._witness.soon(shard_id, **bounds))
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-        return await self._send("migrate", lambda: self._witness.migrate(self._process.name, rows, stale, mark))
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
+        return await self._send("migrate", lambda: self._witness.migrate(self._process.name, rows, mark))
+
+    async def drop(self, rows: Sequence[Row]) -> None:
+        await self._send("drop", lambda: self._witness.drop(self._process.name, rows))
+
+    async def check_writable(self) -> None:
+        """No process of a simulation asks."""
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         return await self._send("advance", lambda: self._witness.advance(self._process.name, advances, mark))

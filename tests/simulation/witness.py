@@ -89,11 +89,16 @@ class Witness:
     async def soon(self, shard_id: int, **bounds: int) -> list[Row]:
         return await self._both(lambda store: store.soon(shard_id, **bounds))
 
-    async def migrate(self, process: str, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-        moved = await self._both(lambda store: store.migrate(rows, stale, mark))
-        self._oracle.saw_migrate(process, rows, stale, moved)
+    async def migrate(self, process: str, rows: Sequence[Row], mark: Mark) -> int:
+        moved = await self._both(lambda store: store.migrate(rows, mark))
+        self._oracle.saw_migrate(process, rows, moved)
         self._oracle.check_rows()
         return moved
+
+    async def drop(self, process: str, rows: Sequence[Row]) -> None:
+        await self._both(lambda store: store.drop(rows))
+        self._oracle.saw_drop(process, rows)
+        self._oracle.check_rows()
 
     async def advance(self, process: str, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         rows, actions = self._memory.rows, self._memory.actions

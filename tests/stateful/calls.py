@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.core.moments import END_OF_TIME_US
+from clepsydra.core.times import END_OF_TIME_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import ShardLock
 from clepsydra.store.port import Action, Advance, Due, Lock, Page, Put, Queue, Row, Store
@@ -56,9 +56,11 @@ class Caller:
             "due": self._due,
             "soon": self._soon,
             "migrate": self._migrate,
+            "drop": self._drop,
             "advance": self._advance,
             "stale": self._look_for_stale,
             "wait": self._wait,
+            "check_writable": lambda _chance: Call("check_writable", lambda store: store.check_writable()),
             "now": lambda _chance: Call("now", _of_no_interest(lambda store: store.now())),
             "locks": lambda _chance: Call("locks", lambda store: store.locks()),
             "stats": self._stats,
@@ -199,12 +201,20 @@ class Caller:
 
     def _migrate(self, chance: random.Random) -> Call:
         rows = [row for row in self._some(chance, self._rows, 4) if row.queue is Queue.INCOMING]
-        stale, mark = self._some(chance, self._stale, 2), self._world.mark()
+        mark = self._world.mark()
 
         async def ask(store: Store) -> int:
-            return await store.migrate(rows, stale, mark)
+            return await store.migrate(rows, mark)
 
-        return Call(f"migrate {rows} {stale} {mark}", ask, ask)
+        return Call(f"migrate {rows} {mark}", ask, ask)
+
+    def _drop(self, chance: random.Random) -> Call:
+        stale = self._some(chance, self._stale, 2)
+
+        async def ask(store: Store) -> None:
+            await store.drop(stale)
+
+        return Call(f"drop {stale}", ask, ask)
 
     def _advance(self, chance: random.Random) -> Call:
         rows = {row.action_id: row for row in (*self._some(chance, self._stale, 1), *self._some(chance, self._rows, 3))}

@@ -3,9 +3,10 @@
 `Life` keeps what the store keeps (the status, and the time of the row) and asks `step` and nothing else.
 """
 
-from clepsydra.core.events import (
+from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Decision,
     Deleted,
     Event,
     Expired,
@@ -16,10 +17,9 @@ from clepsydra.core.events import (
     Resumed,
     RunRequested,
     Succeeded,
-    Turn,
 )
-from clepsydra.core.moments import SECOND_US, timestamp, us_of
-from clepsydra.core.transitions import Moment, Step, attempt_number, step, turn_of
+from clepsydra.core.action.state_machine import Moment, Step, attempt_number, decide, step
+from clepsydra.core.times import SECOND_US, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Counters, Spec, Status
 
@@ -51,9 +51,9 @@ class Life:
     def occurrence_us(self) -> int:
         return us_of(self.status.occurrence_time)
 
-    def turn(self, now_us: int) -> Turn:
+    def decision(self, now_us: int) -> Decision:
         assert self.row_at_us is not None
-        return turn_of(self.spec, self.status, self.row_at_us, now_us)
+        return decide(self.spec, self.status, self.row_at_us, now_us)
 
     # What users do: each of these makes a new row.
 
@@ -76,7 +76,7 @@ class Life:
     # What workers do: each of these moves the row.
 
     def begin(self, now_us: int) -> None:
-        assert self.turn(now_us) is Turn.BEGIN
+        assert self.decision(now_us) is Decision.BEGIN
         self._began_us = now_us
         self._move(Began(LEASE_US, GRACE_US), now_us)
 
@@ -87,15 +87,15 @@ class Life:
         self._move(Failed(self._attempt(now_us, Attempt.FAILURE), retryable, retry_after_us), now_us)
 
     def interrupt(self, now_us: int) -> None:
-        assert self.turn(now_us) is Turn.INTERRUPT
+        assert self.decision(now_us) is Decision.INTERRUPT
         self._move(Interrupted(self._attempt(now_us, Attempt.INTERRUPTION)), now_us)
 
     def expire(self, now_us: int) -> None:
-        assert self.turn(now_us) is Turn.EXPIRE
+        assert self.decision(now_us) is Decision.EXPIRE
         self._move(Expired(), now_us)
 
     def purge(self, now_us: int) -> None:
-        assert self.turn(now_us) is Turn.PURGE
+        assert self.decision(now_us) is Decision.PURGE
         self._move(Purged(), now_us)
 
     def _attempt(self, now_us: int, outcome: Attempt.Outcome) -> Attempt:

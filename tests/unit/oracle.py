@@ -1,4 +1,4 @@
-"""What every event must come to, said a second time and in another way than `clepsydra.core.transitions` says it.
+"""What every event must come to, said a second time and in another way than the state machine says it.
 
 The exhaustive test compares the two, case by case. Where the product plans in one pass, this asks three questions:
 what do the counters show, in which state is the action, and for which time is it planned.
@@ -6,7 +6,7 @@ what do the counters show, in which state is the action, and for which time is i
 
 from typing import NamedTuple
 
-from clepsydra.core.events import (
+from clepsydra.core.action.events import (
     Accepted,
     Began,
     Deleted,
@@ -20,8 +20,8 @@ from clepsydra.core.events import (
     RunRequested,
     Succeeded,
 )
-from clepsydra.core.moments import END_OF_TIME_US, duration_us, us_of
-from clepsydra.core.transitions import Moment
+from clepsydra.core.action.state_machine import Moment
+from clepsydra.core.times import END_OF_TIME_US, duration_us, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Counters, Spec, Status
 from tests.unit.walks import is_on_a_grid, walk_to_delay, walk_to_first, walk_to_next

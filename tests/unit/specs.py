@@ -3,11 +3,20 @@
 The defaults are plain numbers that are easy to reckon with: a first delay of a second, no jitter, no limits.
 """
 
-from clepsydra.core.moments import DAY_US, HOUR_US, MINUTE_US, SECOND_US, duration, timestamp
+from clepsydra.core.action.spec import fill_in
+from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US, duration, timestamp
 from clepsydra.v1.action_pb2 import LogLine, Once, Periodic, Retention, RetryPolicy, Schedule, Spec
 
 # 2026-01-01T12:00:00Z
 NOON_US = 1_767_268_800 * SECOND_US
+
+
+def filled_in(spec: Spec, now_us: int) -> Spec:
+    """A copy of the spec with its defaults, as accepted now."""
+    filled = Spec()
+    filled.CopyFrom(spec)
+    fill_in(filled, now_us)
+    return filled
 
 
 def once(start_us: int = NOON_US) -> Schedule:

@@ -2,8 +2,8 @@
 
 import time
 
-from clepsydra.core.clock import DisciplinedClock, SystemClock, seconds
-from clepsydra.core.moments import HOUR_US, MILLISECOND_US, SECOND_US
+from clepsydra.core.clock import DisciplinedClock, SystemClock
+from clepsydra.core.times import HOUR_US, MILLISECOND_US, SECOND_US, seconds
 from tests.unit.specs import NOON_US
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from clepsydra.core import limits
-from clepsydra.core.defaults import filled_in
-from clepsydra.core.moments import DAY_US, HOUR_US, MINUTE_US, SECOND_US, duration, duration_us, timestamp, us_of
-from clepsydra.core.validation import spec_violations
+from clepsydra.core.action import spec as action_spec
+from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US, duration, duration_us, timestamp, us_of
+from clepsydra.core.validation.requests import spec_violations
 from clepsydra.v1.action_pb2 import HttpRequest, LogLine, Periodic, Retention, RetryPolicy, Schedule, Spec
+from tests.unit.specs import filled_in
 
 # 2026-01-01T12:00:00Z
 NOON_US = 1_767_268_800 * SECOND_US
@@ -20,15 +20,15 @@ def test_an_empty_spec_gets_every_default() -> None:
 
     assert us_of(spec.schedule.start_time) == NOON_US
     assert spec.schedule.WhichOneof("recurrence") == "once"
-    assert duration_us(spec.attempt_timeout) == limits.ATTEMPT_TIMEOUT_DEFAULT_US
-    assert duration_us(spec.retry.first_delay) == limits.RETRY_FIRST_DELAY_DEFAULT_US
-    assert spec.retry.multiplier == limits.RETRY_MULTIPLIER_DEFAULT
-    assert duration_us(spec.retry.max_delay) == limits.RETRY_MAX_DELAY_DEFAULT_US
-    assert spec.retry.jitter == limits.RETRY_JITTER_DEFAULT
-    assert spec.retry.max_attempts == limits.RETRY_MAX_ATTEMPTS_DEFAULT
-    assert duration_us(spec.retention.after_success) == limits.RETENTION_AFTER_SUCCESS_DEFAULT_US
-    assert duration_us(spec.retention.after_failure) == limits.RETENTION_AFTER_FAILURE_DEFAULT_US
-    assert spec.interruption_limit == limits.INTERRUPTION_LIMIT_DEFAULT
+    assert duration_us(spec.attempt_timeout) == action_spec.ATTEMPT_TIMEOUT_DEFAULT_US
+    assert duration_us(spec.retry.first_delay) == action_spec.RETRY_FIRST_DELAY_DEFAULT_US
+    assert spec.retry.multiplier == action_spec.RETRY_MULTIPLIER_DEFAULT
+    assert duration_us(spec.retry.max_delay) == action_spec.RETRY_MAX_DELAY_DEFAULT_US
+    assert spec.retry.jitter == action_spec.RETRY_JITTER_DEFAULT
+    assert spec.retry.max_attempts == action_spec.RETRY_MAX_ATTEMPTS_DEFAULT
+    assert duration_us(spec.retention.after_success) == action_spec.RETENTION_AFTER_SUCCESS_DEFAULT_US
+    assert duration_us(spec.retention.after_failure) == action_spec.RETENTION_AFTER_FAILURE_DEFAULT_US
+    assert spec.interruption_limit == action_spec.INTERRUPTION_LIMIT_DEFAULT
 
 
 def test_what_has_no_default_stays_open() -> None:

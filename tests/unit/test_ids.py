@@ -8,7 +8,7 @@ import pytest
 
 from clepsydra.core.ids import GUID_LENGTH, Ids, action_id_for_request
 from clepsydra.core.limits import ID_LENGTH, REQUEST_ID_LENGTH
-from clepsydra.core.moments import END_OF_TIME_US
+from clepsydra.core.times import END_OF_TIME_US
 from tests.unit.specs import NOON_US
 
 
@@ -74,7 +74,7 @@ def test_every_shard_gets_its_share_and_no_other_shard_is_chosen() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 1_000])
 def test_neighbours_share_a_shard_and_a_call_is_spread_over_many(count: int) -> None:
-    shards = Ids(random.Random(1)).shards_of_many(10_000, count)
+    shards = Ids(random.Random(1)).shard_runs(10_000, count)
     assert len(shards) == count
     runs = [list(run) for _, run in itertools.groupby(shards)]
     assert all(len(run) == 64 for run in runs[:-1])

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from clepsydra.core.limits import RETRY_ATTEMPTS_MAX, RETRY_DELAY_MAX_US, RETRY_MULTIPLIER_MAX
-from clepsydra.core.moments import HOUR_US, MINUTE_US, SECOND_US
-from clepsydra.core.retry import attempts_are_used_up, retry_delay_us, wished_delay_us, would_take_too_long
+from clepsydra.core.action.retry import attempts_are_used_up, requested_delay_us, retry_delay_us, would_take_too_long
+from clepsydra.core.action.spec import RETRY_ATTEMPTS_MAX, RETRY_DELAY_MAX_US, RETRY_MULTIPLIER_MAX
+from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US
 from tests.unit.specs import NOON_US, retry_policy
 from tests.unit.walks import walk_to_delay
 
@@ -58,7 +58,7 @@ def test_a_longest_delay_below_the_first_one_wins() -> None:
 def test_a_wish_is_held_between_now_and_the_longest_delay_that_a_user_may_ask_for() -> None:
     wishes_us = (-1, 0, 1, RETRY_DELAY_MAX_US, RETRY_DELAY_MAX_US + 1, 2**80)
     expected_us = [0, 0, 1, RETRY_DELAY_MAX_US, RETRY_DELAY_MAX_US, RETRY_DELAY_MAX_US]
-    assert [wished_delay_us(wish_us) for wish_us in wishes_us] == expected_us
+    assert [requested_delay_us(wish_us) for wish_us in wishes_us] == expected_us
 
 
 @pytest.mark.parametrize(

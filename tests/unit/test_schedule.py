@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from clepsydra.core.limits import INTERVAL_MAX_US, INTERVAL_MIN_US
-from clepsydra.core.moments import DAY_US, END_OF_TIME_US, HOUR_US, MINUTE_US, SECOND_US, YEAR_US
-from clepsydra.core.schedule import Next, first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
+from clepsydra.core.action.schedule import Next, first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
+from clepsydra.core.action.spec import INTERVAL_MAX_US, INTERVAL_MIN_US
+from clepsydra.core.times import DAY_US, END_OF_TIME_US, HOUR_US, MINUTE_US, SECOND_US, YEAR_US
 from clepsydra.v1.action_pb2 import Periodic, Schedule
 from tests.unit.specs import NOON_US, drift, fixed_rate, once
 from tests.unit.walks import walk_to_first, walk_to_next

@@ -1,7 +1,7 @@
 """What the paths of a mask do to a spec."""
 
-from clepsydra.core.moments import SECOND_US, duration
-from clepsydra.core.update_mask import merge_spec, updates_spec
+from clepsydra.core.action.update_mask import merge_spec, updates_spec
+from clepsydra.core.times import SECOND_US, duration
 from clepsydra.v1.action_pb2 import HttpRequest, LogLine, RetryPolicy, Schedule, Spec
 
 

@@ -6,9 +6,11 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from clepsydra.core import limits
-from clepsydra.core.defaults import filled_in
-from clepsydra.core.moments import END_OF_TIME_US, HOUR_US, SECOND_US, YEAR_US, duration, timestamp
-from clepsydra.core.validation import timing_violations, under, violations_of
+from clepsydra.core.action import spec as action_spec
+from clepsydra.core.action.spec import timing_violations
+from clepsydra.core.times import END_OF_TIME_US, HOUR_US, SECOND_US, YEAR_US, duration, timestamp
+from clepsydra.core.validation.requests import violations_of
+from clepsydra.core.validation.rules import under
 from clepsydra.v1.action_pb2 import Periodic, Schedule, Spec
 from clepsydra.v1.scheduler_pb2 import (
     BatchCreateActionsRequest,
@@ -22,6 +24,7 @@ from clepsydra.v1.scheduler_pb2 import (
     RunActionRequest,
     UpdateActionRequest,
 )
+from tests.unit.specs import filled_in
 
 # 2026-01-01T12:00:00Z
 NOON_US = 1_767_268_800 * SECOND_US
@@ -243,7 +246,7 @@ def test_a_periodic_action_must_have_an_occurrence_before_its_end() -> None:
 
 
 def test_a_grid_must_have_a_point_before_the_end_of_time() -> None:
-    spec = Spec(schedule=Schedule(periodic=Periodic(interval=duration(limits.INTERVAL_MAX_US))))
+    spec = Spec(schedule=Schedule(periodic=Periodic(interval=duration(action_spec.INTERVAL_MAX_US))))
     spec.schedule.start_time.CopyFrom(timestamp(END_OF_TIME_US - 2 * YEAR_US))
 
     assert timing(spec, END_OF_TIME_US - YEAR_US) == ["action.spec.schedule.start_time"]

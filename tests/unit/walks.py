@@ -3,7 +3,7 @@
 The product does the same by arithmetic; tests hold it to these walks.
 """
 
-from clepsydra.core.moments import END_OF_TIME_US, duration_us, us_of
+from clepsydra.core.times import END_OF_TIME_US, duration_us, us_of
 from clepsydra.v1.action_pb2 import Periodic, RetryPolicy, Schedule
 
 

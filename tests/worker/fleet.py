@@ -7,21 +7,21 @@ from typing import Any, TypeVar
 
 import structlog
 
-from clepsydra.core.defaults import filled_in
-from clepsydra.core.events import Accepted, Deleted, Event
+from clepsydra.core.action.events import Accepted, Deleted, Event
+from clepsydra.core.action.state_machine import Moment, step
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import DELETED_RETENTION_DEFAULT_US
-from clepsydra.core.moments import MINUTE_US, timestamp
-from clepsydra.core.transitions import Moment, step
+from clepsydra.core.times import MINUTE_US, timestamp
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Action, Put, PutOutcome, Store
 from clepsydra.v1.action_pb2 import Meta, PythonHandler, Schedule, Spec, Status
-from clepsydra.worker.context import Context
-from clepsydra.worker.handling import Registry
+from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.handlers.registry import Registry
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.worker import Worker
 from tests.simulation import loop as virtual
+from tests.unit.specs import filled_in
 
 T = TypeVar("T")
 SILENT = structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=structlog.make_filtering_bound_logger(50))

@@ -1,7 +1,7 @@
 """A guid is never current twice, not even when an action vanishes while calls of its earlier lives may be retried."""
 
 from clepsydra.core.limits import CALL_RETRY_US, DELETED_RETENTION_MIN_US
-from clepsydra.core.moments import HOUR_US, SECOND_US, duration, timestamp
+from clepsydra.core.times import HOUR_US, SECOND_US, duration, timestamp
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.port import Action, Put

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from clepsydra.core.moments import HOUR_US, MILLISECOND_US, SECOND_US, duration
+from clepsydra.core.times import HOUR_US, MILLISECOND_US, SECOND_US, duration
 from clepsydra.store.memory import MemoryStore
 from clepsydra.v1.action_pb2 import Periodic, Schedule
 from tests.worker.fleet import Fleet, on_virtual_time

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from clepsydra.core.moments import HOUR_US, MILLISECOND_US, MINUTE_US, SECOND_US, duration, us_of
+from clepsydra.core.times import HOUR_US, MILLISECOND_US, MINUTE_US, SECOND_US, duration, us_of
 from clepsydra.store.port import Lock
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Periodic, Retention, RetryPolicy, Schedule
-from clepsydra.worker.context import Context
+from clepsydra.worker.handlers.context import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
 LEASE_AND_GRACE_US = 35 * SECOND_US
@@ -311,7 +311,7 @@ async def test_an_action_that_cannot_be_decoded_is_set_aside_and_stops_nobody() 
     bad = await fleet.create("bad", delay_us=SECOND_US)
     fleet.store.actions["bad"] = bad._replace(spec=b"\xff\xff not a message")
     await fleet.create("good", delay_us=SECOND_US)
-    await fleet.until(lambda: worker.tally.succeeded == 1 and worker.tally.unreadable == 1)
+    await fleet.until(lambda: worker.tally.succeeded == 1 and worker.tally.undecodable == 1)
     [later_us] = [row.scheduled_at_us for key, row in fleet.store.rows.items() if key[3] == "bad"]
     assert later_us >= bad.scheduled_at_us + 5 * MINUTE_US
     await fleet.assert_sound()

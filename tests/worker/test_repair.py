@@ -4,13 +4,13 @@ import asyncio
 from contextlib import aclosing
 from itertools import pairwise
 
-from clepsydra.core.moments import HOUR_US, SECOND_US, duration
+from clepsydra.core.times import HOUR_US, SECOND_US, duration
 from clepsydra.store.memory.store import Key
 from clepsydra.store.port import Queue
 from clepsydra.store.repair import Repaired, repair
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Periodic, Schedule
-from clepsydra.worker.context import Context
+from clepsydra.worker.handlers.context import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
 

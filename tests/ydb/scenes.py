@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import END_OF_TIME_US
+from clepsydra.core.times import END_OF_TIME_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Action, Advance, Lock, Mark, Put, Queue, Row, Store
 from clepsydra.store.ydb import YdbStore
@@ -66,7 +66,7 @@ class Scene:
         entries = (await self.world.page(0)).incoming
         self.rows = {entry.row.action_id: entry.row for entry in entries}
         moving, mark = [self.rows[name] for name in names[1:]], self.world.mark()
-        await self.both(lambda store: store.migrate(moving, [], mark))
+        await self.both(lambda store: store.migrate(moving, mark))
         self.rows |= {row.action_id: _migrated(row) for row in moving}
         begun, mark = begin(self.rows["in flight"]), self.world.mark()
         await self.both(lambda store: store.advance([begun], mark))
@@ -160,7 +160,11 @@ def _advance_stale(scene: Scene) -> Call:
 
 def _migrate(scene: Scene) -> Call:
     mark = scene.world.mark()
-    return lambda store: store.migrate([scene.rows["came in"]], [scene.rows["changed"]], mark)
+    return lambda store: store.migrate([scene.rows["came in"]], mark)
+
+
+def _drop(scene: Scene) -> Call:
+    return lambda store: store.drop([scene.rows["changed"]])
 
 
 def _acquire(scene: Scene) -> Call:
@@ -234,6 +238,7 @@ WRITES: dict[str, tuple[Make, str]] = {
     "remove": (_remove, "advance_in_processing"),
     "advance stale": (_advance_stale, "advance_in_processing"),
     "migrate": (_migrate, "migrate"),
+    "drop": (_drop, "drop"),
     "acquire": (_acquire, "acquire"),
     "heartbeat": (_heartbeat, "heartbeat"),
     "release": (_release, "release"),

@@ -7,7 +7,7 @@ import pytest
 import ydb
 
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 from clepsydra.store.errors import OutcomeUnknown, Unavailable, Unusable, WrongUrl
 from clepsydra.store.ydb.errors import Failed, Nature, after_sending, before_sending, given_up
 from clepsydra.store.ydb.location import locate

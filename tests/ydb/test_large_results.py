@@ -20,7 +20,7 @@ async def crowded(made: Scene) -> list[Row]:
     await made.both(lambda store: store.put(puts))
     rows = [entry.row for entry in (await made.world.page(1)).incoming if entry.row.action_id.startswith("a")]
     moving, mark = rows[::2], made.world.mark()
-    await made.both(lambda store: store.migrate(moving, [], mark))
+    await made.both(lambda store: store.migrate(moving, mark))
     return rows[1::2]
 
 

@@ -63,7 +63,7 @@ async def test_nothing_to_do_costs_nothing() -> None:
         store, mark = made.store, made.world.mark()
         assert await cost(endpoint, lambda: store.put([])) == []
         assert await cost(endpoint, lambda: store.advance([], mark)) == []
-        assert await cost(endpoint, lambda: store.migrate([], [], mark)) == []
+        assert await cost(endpoint, lambda: store.migrate([], mark)) == []
         assert await cost(endpoint, lambda: store.get([])) == []
         assert await cost(endpoint, lambda: store.release([], 0)) == []
 

@@ -1,30 +1,29 @@
-"""The one place that reads a clock.
+"""The only file that reads a clock.
 
-Every process follows its store's clock: `DisciplinedClock` is set by what the store answers, at the moment when the
-answer arrives. The true time is never earlier than that, so an error of the network makes things late, never early;
-between two answers the machine's monotonic clock carries the time on, whatever happens to its wall clock. An answer
-that took long, such as one that waited for a commit, does not put the clock back by that: what a quicker one told is
-kept for as long as it can be true.
+Every process follows its store's clock. `DisciplinedClock` takes over the store's time when an answer arrives; the true
+time is never earlier than that, so a slow network makes things late, never early. Between two answers the machine's
+monotonic clock carries the time on, whatever happens to its wall clock. A slow answer, such as one that waited for a
+commit, does not set the clock back: a better estimate from a quicker answer is kept for as long as it can be true.
 """
 
 import time
 from typing import Protocol
 
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 
-# By so much two clocks may run apart: what was learnt of the store's time is worth less with every second.
+# How far two clocks may drift apart: an estimate of the store's time loses this much with every second.
 _DRIFT_PPM = 500
 
 
 class Clock(Protocol):
-    """What time it is, and how much has passed."""
+    """What time it is, and how much time has passed."""
 
     def now_us(self) -> int:
         """UTC microseconds."""
         ...
 
     def monotonic_us(self) -> int:
-        """Microseconds since some moment; never goes back."""
+        """Microseconds since an arbitrary start; never goes back."""
         ...
 
 
@@ -41,10 +40,10 @@ class SystemClock:
 class DisciplinedClock:
     """The store's time, carried on by the machine's monotonic clock.
 
-    >>> class Still:
+    >>> class Stopped:
     ...     def now_us(self): return 0
     ...     def monotonic_us(self): return 10
-    >>> clock = DisciplinedClock(Still())
+    >>> clock = DisciplinedClock(Stopped())
     >>> clock.anchor(1_000)
     >>> clock.now_us()
     1000
@@ -59,8 +58,8 @@ class DisciplinedClock:
     def anchor(self, store_now_us: int, asked_us: int | None = None) -> None:
         """Take over the store's time; to be called when its answer arrives.
 
-        With the monotonic time at which it was asked, the answer also tells how far ahead the store can be at most.
-        What an earlier answer told is kept if it is better and not refuted by that.
+        `asked_us`, the monotonic time of the question, bounds how far ahead the store's clock can be. An earlier
+        estimate is kept if it is better and does not exceed that bound.
         """
         arrived_us = self._machine.monotonic_us()
         offset_us = store_now_us - arrived_us
@@ -75,8 +74,3 @@ class DisciplinedClock:
 
     def monotonic_us(self) -> int:
         return self._machine.monotonic_us()
-
-
-def seconds(us: int) -> float:
-    """Microseconds as what asyncio's timers take."""
-    return us / SECOND_US

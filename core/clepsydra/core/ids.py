@@ -1,4 +1,4 @@
-"""Where guids, generated ids, shards and jitter come from: one source of randomness, passed in.
+"""The source of guids, generated ids, shards and jitter: one random generator, passed in.
 
 A guid must never be current twice, so it has 128 random bits. Processes seed from the operating system; a simulation
 seeds from a number and gets the same run again.
@@ -11,11 +11,11 @@ from functools import lru_cache
 GUID_LENGTH = 32
 _GUID_BITS = 4 * GUID_LENGTH
 _ID_BITS = 64
-# Of ids that are drawn together, so many of these bits count.
+# Ids that are drawn together share the other bits and count in these.
 _ORDINAL_BITS = 24
 
-# So many neighbours share a shard: some pages full.
-_RUN = 64
+# How many actions of one call share a shard: enough to fill some pages of the store.
+_SHARD_RUN = 64
 
 
 class Ids:
@@ -41,13 +41,13 @@ class Ids:
         return f"{now_us.to_bytes(7).hex()}-{self._random.getrandbits(_ID_BITS).to_bytes(_ID_BITS // 8).hex()}"
 
     def guids(self, count: int) -> list[str]:
-        """What so many calls of `guid` would draw, at a fraction of their cost."""
-        # Of numbers that are drawn as one, the first is the last in its digits.
+        """The same guids that this many calls of `guid` would draw, at a fraction of their cost."""
+        # One big draw yields the guids in reverse order.
         text = self._random.getrandbits(_GUID_BITS * count).to_bytes(_GUID_BITS * count // 8).hex()
         return [text[start : start + GUID_LENGTH] for start in range(GUID_LENGTH * (count - 1), -1, -GUID_LENGTH)]
 
     def action_ids(self, count: int, now_us: int) -> list[str]:
-        """Generated ids for many, in ascending order: then a B-tree is appended to, and its pages are filled.
+        """Generated ids in ascending order, so that a B-tree is appended to and its pages are filled.
 
         >>> Ids(random.Random(7)).action_ids(2, 1)
         ['00000000000001-f252e6b438000000', '00000000000001-f252e6b438000001']
@@ -57,22 +57,22 @@ class Ids:
         return [head + ordinal for ordinal in _ordinals(count)]
 
     def shard(self, shards: int) -> int:
-        # What randrange does, without the calls that it takes to get there.
+        # The same as randrange, without its overhead.
         bits = shards.bit_length()
         while (shard_id := self._random.getrandbits(bits)) >= shards:
             pass
         return shard_id
 
-    def shards_of_many(self, shards: int, count: int) -> list[int]:
-        """Shards for actions that are changed by one call, in their order: neighbours share one.
+    def shard_runs(self, shards: int, count: int) -> list[int]:
+        """Shards for the actions of one call, in their order: runs of adjacent actions share a shard.
 
-        They lie in the same pages of the store, and are executed and finished together if they are in one shard. Runs
-        are short, so that what a call brings is spread over many shards, and so over many workers, all the same.
+        Adjacent actions lie in the same pages of the store, and those of one shard are executed and finished together.
+        Runs are short, so that one call is still spread over many shards and workers.
 
-        >>> len(set(Ids(random.Random(7)).shards_of_many(1000, 130)))
+        >>> len(set(Ids(random.Random(7)).shard_runs(1000, 130)))
         3
         """
-        return [shard for _ in range(0, count, _RUN) for shard in [self.shard(shards)] * _RUN][:count]
+        return [shard for _ in range(0, count, _SHARD_RUN) for shard in [self.shard(shards)] * _SHARD_RUN][:count]
 
     def fraction(self) -> float:
         """A number from 0 up to 1, for jitter."""
@@ -86,5 +86,5 @@ def action_id_for_request(request_id: str) -> str:
 
 @lru_cache(16)
 def _ordinals(count: int) -> tuple[str, ...]:
-    """Batches are usually of the same few sizes."""
+    """Cached, because most batches have the same few sizes."""
     return tuple(n.to_bytes(_ORDINAL_BITS // 8).hex() for n in range(count))

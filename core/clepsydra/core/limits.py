@@ -1,6 +1,9 @@
-"""Every limit on what a user may send, in one place. `docs/api.md` is checked against this file by a test."""
+"""The limits of requests, and how long the service keeps what it writes itself.
 
-from clepsydra.core.moments import DAY_US, HOUR_US, MILLISECOND_US, MINUTE_US, SECOND_US, YEAR_US
+Limits of a spec are in `action/spec.py`, those of a target in `targets/`. A test compares docs/api.md with all of them.
+"""
+
+from clepsydra.core.times import HOUR_US, SECOND_US
 
 ID_LENGTH = 255
 REQUEST_ID_LENGTH = 128
@@ -8,33 +11,7 @@ ETAG_LENGTH = 64
 LABELS = 64
 LABEL_KEY_LENGTH = 63
 LABEL_VALUE_LENGTH = 255
-
 PAYLOAD_BYTES = 256 * 1024
-HANDLER_NAME_LENGTH = 255
-HANDLER_NAME_PATTERN = r"[0-9A-Za-z_][0-9A-Za-z_.:/-]*"
-CONTENT_TYPE_LENGTH = 255
-LOG_MESSAGE_LENGTH = 4096
-URL_LENGTH = 4096
-HTTP_METHOD_LENGTH = 16
-HTTP_HEADERS = 64
-HTTP_HEADER_NAME_LENGTH = 128
-HTTP_HEADER_VALUE_LENGTH = 4096
-
-DELAY_MAX_US = 70 * YEAR_US
-INTERVAL_MIN_US = 10 * MILLISECOND_US
-INTERVAL_MAX_US = 10 * YEAR_US
-ATTEMPT_TIMEOUT_MIN_US = MILLISECOND_US
-ATTEMPT_TIMEOUT_MAX_US = 7 * DAY_US
-START_DEADLINE_MIN_US = MILLISECOND_US
-START_DEADLINE_MAX_US = YEAR_US
-RETRY_DELAY_MAX_US = 30 * DAY_US
-RETRY_MULTIPLIER_MIN = 1.0
-RETRY_MULTIPLIER_MAX = 100.0
-RETRY_ATTEMPTS_MAX = 1_000_000
-RETRY_ELAPSED_MAX_US = YEAR_US
-RETENTION_MAX_US = YEAR_US
-INTERRUPTIONS_MAX = 1_000_000
-RUNS_MAX = 2**63 - 1
 
 BATCH_ITEMS = 1000
 PAGE_SIZE_DEFAULT = 100
@@ -43,24 +20,12 @@ PAGE_TOKEN_LENGTH = 1024
 UPDATE_MASK_PATHS = 64
 REQUEST_BYTES = 16 * 1024 * 1024
 
-# Of what the service writes itself.
 ERROR_TEXT_LENGTH = 2048
 APPLIED_REQUESTS = 8
 
-# A store call may be retried for this long; a store refuses a `put` that is older, and whatever must outlive the
+# A store call may be retried for this long, and a store refuses a `put` that is older. Whatever must outlive the
 # longest retry (a tombstone, the overlap of reads) outlives it with a margin.
 CALL_RETRY_US = 20 * SECOND_US
 DELETED_RETENTION_MIN_US = 30 * SECOND_US
 DELETED_RETENTION_DEFAULT_US = HOUR_US
 READ_OVERLAP_US = 30 * SECOND_US
-
-# What a spec says when the user does not.
-ATTEMPT_TIMEOUT_DEFAULT_US = MINUTE_US
-RETRY_FIRST_DELAY_DEFAULT_US = SECOND_US
-RETRY_MULTIPLIER_DEFAULT = 2.0
-RETRY_MAX_DELAY_DEFAULT_US = HOUR_US
-RETRY_JITTER_DEFAULT = 0.1
-RETRY_MAX_ATTEMPTS_DEFAULT = 20
-RETENTION_AFTER_SUCCESS_DEFAULT_US = DAY_US
-RETENTION_AFTER_FAILURE_DEFAULT_US = 7 * DAY_US
-INTERRUPTION_LIMIT_DEFAULT = 10

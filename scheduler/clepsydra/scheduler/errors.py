@@ -1,14 +1,14 @@
-"""The ways in which a call can fail. Each says what happened, to what, and what to do about it, in one sentence."""
+"""The ways in which a call can fail. Each error says what happened, to what, and what to do about it."""
 
-from clepsydra.core.validation import Violations, under
+from clepsydra.core.validation.rules import Violations, under
 
 
 class SchedulerError(Exception):
-    """A call that was not carried out, or of which nobody can tell."""
+    """A call was not carried out, or its outcome is not known."""
 
 
 class InvalidArgument(SchedulerError):
-    """The request is wrong in itself; `violations` name the fields, as seen from the request."""
+    """The request itself is wrong; `violations` name the fields, as seen from the request."""
 
     def __init__(self, violations: Violations) -> None:
         path, description = violations[0]
@@ -33,7 +33,7 @@ class AlreadyExists(SchedulerError):
 
 class EtagMismatch(SchedulerError):
     def __init__(self, action_id: str) -> None:
-        super().__init__(f"action {action_id!r} has another etag by now: read it again and decide anew")
+        super().__init__(f"action {action_id!r} has another etag by now: read it again and decide again")
 
 
 class WrongState(SchedulerError):
@@ -41,11 +41,11 @@ class WrongState(SchedulerError):
 
 
 class Overloaded(SchedulerError):
-    """Nothing was done, because too much waits already."""
+    """Nothing was done, because too many calls wait already."""
 
 
 class DeadlinePassed(SchedulerError):
-    """Nothing was done, because the caller had stopped waiting before the call was sent to the store."""
+    """Nothing was done: the caller's deadline passed before the call was sent to the store."""
 
 
 class StoreUnavailable(SchedulerError):
@@ -57,7 +57,7 @@ class OutcomeUnknown(SchedulerError):
 
 
 class Damaged(SchedulerError):
-    """What is stored cannot be read as an action."""
+    """The stored action cannot be decoded."""
 
     def __init__(self, action_id: str) -> None:
-        super().__init__(f"what is stored of action {action_id!r} cannot be decoded: delete it and create it anew")
+        super().__init__(f"what is stored of action {action_id!r} cannot be decoded: delete it and create it again")

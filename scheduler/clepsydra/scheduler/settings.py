@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from clepsydra.core.limits import DELETED_RETENTION_DEFAULT_US, DELETED_RETENTION_MIN_US, REQUEST_BYTES
-from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.core.times import MILLISECOND_US
 
 _ADDRESS = re.compile(r"(?:[0-9A-Za-z._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
 

@@ -1,18 +1,18 @@
-"""Creates an action inside a transaction of the application's own, so that both are committed or neither is.
+"""Creates an action inside an application's own transaction, so that both are committed or neither is.
 
 For an application that keeps its data in the same PostgreSQL database, or in the same SQLite file, as an installation.
-What is checked, filled in and recognised as a replay is what the service's CreateAction does.
+Validation, defaults and idempotency are those of the service's CreateAction.
 """
 
 from typing import Any
 
+from clepsydra.core.action.creation import action_id_of
 from clepsydra.core.clock import Clock, SystemClock
 from clepsydra.core.ids import Ids
-from clepsydra.core.validation import violations_of
-from clepsydra.scheduler.answers import shown
-from clepsydra.scheduler.changes import Create, Stamp, known_id
-from clepsydra.scheduler.errors import InvalidArgument, SchedulerError
-from clepsydra.scheduler.fate import Call
+from clepsydra.scheduler.api.responses import to_message
+from clepsydra.scheduler.errors import SchedulerError
+from clepsydra.scheduler.writes.call import Call
+from clepsydra.scheduler.writes.mutations import Create, Stamp
 from clepsydra.store.creation import Place
 from clepsydra.store.port import Put
 from clepsydra.v1.action_pb2 import ScheduledAction
@@ -30,17 +30,17 @@ async def create_in_postgres(
 ) -> ScheduledAction:
     """Create an action through an asyncpg connection that is within a transaction. Returns it as it was accepted.
 
-    `schema` is the installation's. With `notify`, workers look at once when the transaction is committed, and not at
-    their next look, within a second; PostgreSQL then lets one such transaction after the other commit.
+    `schema` is the installation's. Workers notice the action within a second after the commit; with `notify` at once,
+    but then PostgreSQL commits such transactions one after the other.
     """
     from clepsydra.store.postgres.creation import Within
 
-    request = _checked(action, request_id)
+    request = CreateActionRequest(action=action, request_id=request_id)
     within = Within(connection, schema)
-    place = await within.look(known_id(request))
-    call = _call(request, place, ids or Ids.from_system())
+    place = await within.look(action_id_of(request, ""))
+    call = _planned_call(request, place, ids or Ids.from_system())
     while call.outcome is None:
-        call.hear(await within.put(_put_of(call)), place.now_us)
+        call.settle(await within.put(_put_of(call)), place.now_us)
     if notify and call.put is not None and call.put.shard_id is not None:
         await within.notify(call.put.shard_id)
     return _result_of(call)
@@ -57,38 +57,31 @@ def create_in_sqlite(
     """Create an action through a connection of sqlite3 or apsw that is within a transaction. Returns it as accepted."""
     from clepsydra.store.sqlite.creation import Within
 
-    request = _checked(action, request_id)
+    request = CreateActionRequest(action=action, request_id=request_id)
     within = Within(connection, clock or SystemClock())
-    place = within.look(known_id(request))
-    call = _call(request, place, ids or Ids.from_system())
+    place = within.look(action_id_of(request, ""))
+    call = _planned_call(request, place, ids or Ids.from_system())
     while call.outcome is None:
-        call.hear(within.put(_put_of(call)), place.now_us)
+        call.settle(within.put(_put_of(call)), place.now_us)
     return _result_of(call)
 
 
-def _checked(action: ScheduledAction, request_id: str) -> CreateActionRequest:
-    request = CreateActionRequest(action=action, request_id=request_id)
-    violations = violations_of(request)
-    if violations:
-        raise InvalidArgument(violations)
-    return request
-
-
-def _call(request: CreateActionRequest, place: Place, ids: Ids) -> Call:
-    action_id = known_id(request) or ids.action_id(place.now_us)
+def _planned_call(request: CreateActionRequest, place: Place, ids: Ids) -> Call:
+    action_id = action_id_of(request, ids.action_id(place.now_us))
     stamp = Stamp(ids.guid(), ids.shard(place.shards), place.now_us)
-    call = Call(Create(request, action_id, stamp), None)
-    call.propose(place.current)
+    call = Call(Create(request, action_id, stamp))
+    if call.outcome is None:
+        call.plan(place.current)
     return call
 
 
 def _put_of(call: Call) -> Put:
-    assert call.put is not None, "a call on its way has something to put"
+    assert call.put is not None, "a call without an outcome has something to put"
     return call.put
 
 
 def _result_of(call: Call) -> ScheduledAction:
-    assert call.outcome is not None
-    if isinstance(call.outcome, SchedulerError):
-        raise call.outcome
-    return shown(call.outcome)
+    outcome = call.settled()
+    if isinstance(outcome, SchedulerError):
+        raise outcome
+    return to_message(outcome)

@@ -1,45 +1,44 @@
 """The port: everything that schedulers, workers and tools ask of a store.
 
-Each method is one transaction and speaks in batches. Each is safe to replay, at once or late: a replayed call finds
-its own marks (a guid, a lock guid, a `Mark`) and reports what the first one did, or finds that the world moved on and
-does nothing. A batch names an action at most once. Every store passes `tests/conformance`; the memory store is the
-specification in the plainest code.
+Each method is one transaction and takes a batch; a batch names an action at most once. Each method is safe to repeat,
+at once or late: a repeated call finds its own marks (a guid, a lock guid, a `Mark`) and reports what the first call
+did, or finds that the rows have changed since and does nothing. Every store passes `tests/conformance`; the memory
+store is the specification in the plainest code.
 """
 
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from clepsydra.core.tables import Action, Advance, Due, Put, Queue, Row
 
-class Action(NamedTuple):
-    """A row of `scheduled_actions`: three whole messages, and what queries need of them."""
-
-    action_id: str
-    guid: str
-    meta: bytes
-    spec: bytes
-    status: bytes
-    scheduled_at_us: int
-
-
-class Put(NamedTuple):
-    """A change by a user.
-
-    It takes effect if the action still is as it was `seen`: same guid, same `status_scheduled_at`, same meta; or, where
-    nothing was seen, if it is absent. With `shard_id` it starts a new life and appends that life's row to
-    `incoming_queue`; without one it changes the meta alone, and then nothing but the meta is compared.
-    """
-
-    seen: Action | None
-    action: Action
-    shard_id: int | None
-    # Chosen once per call, before the first try. A store refuses a call that is older than a call may be retried.
-    created_at_us: int
+__all__ = [
+    "Acquired",
+    "Action",
+    "Advance",
+    "AdvanceOutcome",
+    "Audit",
+    "Due",
+    "Heartbeat",
+    "Lock",
+    "LockInfo",
+    "Mark",
+    "Page",
+    "Put",
+    "PutOutcome",
+    "PutResult",
+    "Queue",
+    "Row",
+    "StalePage",
+    "Stats",
+    "Store",
+    "Violation",
+]
 
 
 class PutOutcome(Enum):
     DONE = "done"
-    # The action is not as it was seen: `current` tells how it is.
+    # The action is not as it was seen: `current` is what the store has.
     CONFLICT = "conflict"
     # The call is older than the longest time for which a call may be retried.
     TOO_LATE = "too late"
@@ -50,71 +49,29 @@ class PutResult(NamedTuple):
     current: Action | None = None
 
 
-class Queue(Enum):
-    INCOMING = "incoming_queue"
-    PROCESSING = "processing_queue"
-
-
-class Row(NamedTuple):
-    """A row of one of the two queues. The first five fields are its key, and its key is a fencing token."""
-
-    queue: Queue
-    shard_id: int
-    # `created_at` in incoming_queue, `scheduled_at` in processing_queue.
-    at_us: int
-    action_id: str
-    guid: str
-    # When it comes due.
-    scheduled_at_us: int
-    # When the row was last rescheduled by an advance: the start of the attempt that it belongs to, if any.
-    rescheduled_at_us: int | None = None
-
-
 class Mark(NamedTuple):
-    """Who did it, unique per call: what lets a replay recognise its own work."""
+    """Unique per call: a repeated call recognises by it what an earlier try has done."""
 
     sync_guid: str
     at_us: int
 
 
-class Due(NamedTuple):
-    """A row and the action that it names. No action: the row's guid is old, or the action is gone."""
-
-    row: Row
-    action: Action | None
-
-
 class Page(NamedTuple):
-    """What a worker sees when it looks at a shard, in one snapshot."""
+    """What a worker reads from a shard, in one snapshot."""
 
-    # From `incoming_queue`, oldest first. Actions come along for all of them.
+    # From `incoming_queue`, oldest first, each with its action.
     incoming: Sequence[Due]
-    # From `processing_queue`, what is due until the horizon, earliest first.
+    # From `processing_queue`, what comes due until the horizon, earliest first.
     due: Sequence[Due]
-
-
-class Advance(NamedTuple):
-    """Move one row to its next time, if it still is where it was seen and its guid is the action's guid.
-
-    - `to_us=None` removes the row and its action.
-    - `seen_scheduled_at_us` must be the action's `status_scheduled_at`; None only for an ordinary begin.
-    - `status`, with the `status_scheduled_at_us` that it plans, is written to the action where the transition says so.
-    """
-
-    row: Row
-    to_us: int | None
-    seen_scheduled_at_us: int | None = None
-    status: bytes | None = None
-    status_scheduled_at_us: int | None = None
 
 
 class AdvanceOutcome(Enum):
     DONE = "done"
     # The row existed with an old guid, and was deleted.
     STALE = "stale"
-    # The row is not there, or its action has moved on: nothing was done.
+    # The row does not exist, or its action has changed: nothing was done.
     GONE = "gone"
-    # An earlier try of this very call may have done it; nobody can tell any more.
+    # An earlier try of this very call may have done it; nobody can find out any more.
     UNKNOWN = "unknown"
 
 
@@ -134,7 +91,7 @@ class Acquired(NamedTuple):
 class Heartbeat(NamedTuple):
     """What a heartbeat found."""
 
-    # The shards whose locks are no longer ours.
+    # The shards whose locks this worker has lost.
     lost: frozenset[int]
     # How many shards wait for a worker: their lock is free, or its heartbeat is too old.
     waiting: int
@@ -142,11 +99,12 @@ class Heartbeat(NamedTuple):
 
 
 class StalePage(NamedTuple):
-    """Rows with old guids, found while looking at a page of `processing_queue` beyond the horizon."""
+    """Rows with old guids in one page of `processing_queue`."""
 
     stale: Sequence[Row]
-    # Where to go on; None at the end of the shard.
+    # The position of the next page; None at the end of the shard.
     next_after: tuple[int, str, str] | None
+    # How many rows the page had, stale or not.
     seen: int
 
 
@@ -188,18 +146,18 @@ class Violation(NamedTuple):
 class Audit(NamedTuple):
     """The invariant, checked on a consistent snapshot: every action has exactly one live row.
 
-    A row in a shard that the installation does not have is not live, whatever its guid: no worker ever looks there.
+    A row in a shard that the installation does not have is not live, whatever its guid: no worker reads that shard.
     """
 
     actions: int
     live_rows: int
     # Rows of earlier lives, of actions that are gone, and in stray shards.
     stale_rows: int
-    # How many actions break it, and the first of them.
+    # How many actions break the invariant, and the first of them.
     without_row: int
     with_several_rows: int
     violations: Sequence[Violation]
-    # Numbers of shards that hold rows though the installation has no such shard; none, unless somebody damaged it.
+    # Numbers of shards that hold rows though the installation has no such shard: a sign of damage.
     stray_shards: Sequence[int] = ()
 
 
@@ -212,13 +170,13 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted and let go of the store."""
+        """Finish the calls that were accepted, and disconnect."""
         ...
 
-    # What the scheduler calls.
+    # The scheduler calls these.
 
     async def put(self, puts: Sequence[Put]) -> list[PutResult]:
-        """Carry out changes by users, each with its own precondition and its own outcome."""
+        """Write changes by users, each with its own precondition and its own outcome."""
         ...
 
     async def get(self, action_ids: Sequence[str]) -> list[Action | None]:
@@ -229,47 +187,46 @@ class Store(Protocol):
         """A page of actions in the order of the table's key, tombstones included, after the given id."""
         ...
 
-    # What the worker calls.
+    # The worker calls these.
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
-        """Take, of all locks that are free or stale, the one that waited longest. None: there is none.
+        """Take the free or stale lock that waited longest. None: there is none.
 
-        A lock that somebody else takes, keeps or releases at this moment may be passed over: locks give order and
-        cheapness, and nobody waits for them.
+        A lock that somebody else takes, keeps or releases at this moment may be passed over, because nobody waits for
+        a lock.
         """
         ...
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
-        """Keep locks; a heartbeat never goes back in time. Also tells the store's time.
+        """Keep locks; a heartbeat never goes back in time. Also returns the store's time.
 
-        How many shards wait may be told as of a moment before or after, where others change locks at the same time.
+        The number of waiting shards may be from shortly before or after, if others change locks at the same time.
         """
         ...
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
-        """Give locks back. Those that are no longer ours are left alone."""
+        """Give locks back. A lock that this worker has lost stays as it is."""
         ...
 
     async def due(
         self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
     ) -> Page:
-        """What has come in since a time, and what comes due between two times, with the actions it names."""
+        """Rows that have come in since a time, and rows that come due between two times, with their actions."""
         ...
 
     async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
-        """Of the rows that have come in since a time, those that come due until another; oldest first.
+        """Rows that have come in since a time and come due until another; oldest first.
 
-        For a shard where so much waits to be let through that something would come due behind it. Rows with old guids
-        may be among them: to let one through does no harm.
+        For early migration from a long incoming queue. Rows with old guids may be among them, which does no harm.
         """
         ...
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-        """Move rows from incoming_queue to processing_queue, only those that still exist, and drop stale ones.
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
+        """Move rows from incoming_queue to processing_queue, only those that still exist. Returns how many."""
+        ...
 
-        `stale` may name rows of either queue whose guid was old in a snapshot: an old guid stays old, so no
-        condition is needed. Returns how many rows were moved.
-        """
+    async def drop(self, rows: Sequence[Row]) -> None:
+        """Delete rows of either queue whose guid was old in a snapshot: an old guid stays old."""
         ...
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
@@ -277,17 +234,21 @@ class Store(Protocol):
         ...
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
-        """Look at one page of processing_queue for rows with old guids: from a time, and after a row's key if given."""
+        """Find rows with old guids in one page of processing_queue: from a time on, and after a row's key if given."""
         ...
 
     async def wait(self, shard_id: int, timeout_s: float) -> bool:
-        """Return early, and True, if something may have come into the shard: a hint, never the truth."""
+        """Return early, and True, if something may have come into the shard. A wake-up may be lost or superfluous."""
         ...
 
-    # What tools call, and the clock.
+    # Tools call these; everybody reads the clock.
 
     async def now(self) -> int:
         """The store's clock, in microseconds."""
+        ...
+
+    async def check_writable(self) -> None:
+        """Raise if this process may not write to the store. Changes nothing."""
         ...
 
     async def locks(self) -> list[LockInfo]: ...
@@ -295,5 +256,5 @@ class Store(Protocol):
     async def stats(self, now_us: int) -> Stats: ...
 
     async def audit(self, limit: int) -> Audit:
-        """Check the invariant; `limit` bounds how many violations are named, not how many are counted."""
+        """Check the invariant. `limit` bounds how many violations are named, not how many are counted."""
         ...

@@ -20,8 +20,8 @@ from google.protobuf.message import DecodeError
 
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
-from clepsydra.core.moments import END_OF_TIME_US, set_us
-from clepsydra.store.port import Action, Audit, Mark, Put, PutOutcome, Row, Store, Violation
+from clepsydra.core.times import END_OF_TIME_US, set_us
+from clepsydra.store.port import Action, Audit, Put, PutOutcome, Row, Store, Violation
 from clepsydra.v1.action_pb2 import Meta, Status
 
 _SLICE = 100
@@ -120,14 +120,13 @@ class _Found(NamedTuple):
 async def _drop_stale(
     store: Store, ids: Ids, stray_shards: Sequence[int], slice_size: int
 ) -> AsyncGenerator[Repaired, None]:
-    mark = Mark(ids.guid(), await store.now())
     walks = [walk(store, n, slice_size) for n in range(store.shards) for walk in (_incoming_pages, _processing_pages)]
     walks += [_stray_pages(store, shard_id, slice_size) for shard_id in stray_shards]
     for walk in walks:
         async with aclosing(walk) as pages:
             async for found in pages:
                 if found.surplus:
-                    await store.migrate([], found.surplus, mark)
+                    await store.drop(found.surplus)
                 yield Repaired(rows=len(found.surplus), seen=found.seen)
 
 

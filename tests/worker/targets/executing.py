@@ -1,29 +1,32 @@
-"""What the tests of the targets have in common: an attempt's context, and specs of every kind."""
+"""What the tests of the targets have in common: attempts that run, and specs of every kind."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
+from clepsydra.core.action.attempt import Attempt, Result
+from clepsydra.core.tables import Action, Queue, Row
 from clepsydra.v1.action_pb2 import HttpHeader, HttpRequest, LogLine, PythonHandler, Spec
-from clepsydra.worker import Context
-from clepsydra.worker.result import Result
 from clepsydra.worker.targets import Targets
+from clepsydra.worker.targets.running import RunningAttempt
 
 # Nothing here takes a second; a test that waits this long has failed.
 LIMIT_S = 10.0
 
+GUID = "guid"
+OCCURRENCE_US = 1_700_000_000_000_000
+SCHEDULED_US = 1_700_000_001_500_000
+DEADLINE_US = 1_700_000_061_500_000
 
-def an_attempt(**changes: Any) -> Context:
-    told: dict[str, Any] = {
-        "action_id": "water-the-plants",
-        "attempt_id": "guid-1700000000000000-2",
-        "attempt_number": 2,
-        "idempotency_key": "guid-1700000000000000",
-        "occurrence_us": 1_700_000_000_000_000,
-        "scheduled_us": 1_700_000_001_500_000,
-        "deadline_us": 1_700_000_061_500_000,
-        "worker": "worker-7",
-    }
-    return Context(**(told | changes))
+
+def an_attempt(spec: Spec, *, action_id: str = "water-the-plants", number: int = 2) -> RunningAttempt:
+    kind = spec.WhichOneof("target")
+    assert kind is not None
+    row = Row(Queue.PROCESSING, 0, DEADLINE_US, action_id, GUID, DEADLINE_US)
+    action = Action(action_id, GUID, b"", spec.SerializeToString(), b"", SCHEDULED_US)
+    target = getattr(spec, kind)
+    attempt = Attempt(row, action, kind, target, OCCURRENCE_US, number, DEADLINE_US, DEADLINE_US, "worker-7")
+    return RunningAttempt(attempt)
 
 
 def http(url: str, method: str = "", body: bytes = b"", headers: tuple[tuple[str, str], ...] = ()) -> Spec:
@@ -39,7 +42,7 @@ def logged(message: str) -> Spec:
     return Spec(log=LogLine(message=message))
 
 
-async def cancelled(running: "asyncio.Task[Result]") -> bool:
+async def cancelled(running: "asyncio.Task[Any]") -> bool:
     """Cancel an execution as the deadline does, and wait for its end."""
     running.cancel()
     async with asyncio.timeout(LIMIT_S):
@@ -47,5 +50,15 @@ async def cancelled(running: "asyncio.Task[Result]") -> bool:
     return running.cancelled()
 
 
-def executing(targets: Targets, spec: Spec, context: Context | None = None) -> "asyncio.Task[Result]":
-    return asyncio.create_task(targets.execute(spec, context or an_attempt()))
+async def execute_together(targets: Targets, group: Sequence[RunningAttempt]) -> Sequence[Result]:
+    """One call of a target, as the pool makes it."""
+    return await targets.executors[group[0].attempt.kind].execute(group)
+
+
+async def execute(targets: Targets, spec: Spec, **attempt: Any) -> Result:
+    [result] = await execute_together(targets, [an_attempt(spec, **attempt)])
+    return result
+
+
+def executing(targets: Targets, spec: Spec, running: RunningAttempt | None = None) -> "asyncio.Task[Sequence[Result]]":
+    return asyncio.create_task(execute_together(targets, [running or an_attempt(spec)]))

@@ -6,22 +6,19 @@ from typing import Any
 
 import pytest
 
-from clepsydra.v1.action_pb2 import Attempt, PythonHandler
+from clepsydra.core.action.attempt import SUCCESS, Result
+from clepsydra.v1.action_pb2 import Attempt
 from clepsydra.worker import Context, DoNotRetry, Registry, RetryAfter
-from clepsydra.worker.context import Known
-from clepsydra.worker.handling import BatchHandler, InvalidHandler
-from clepsydra.worker.result import SUCCESS, Result
+from clepsydra.worker.handlers.registry import BatchHandler, InvalidHandler
 from clepsydra.worker.targets import Targets
-from tests.worker.targets.executing import LIMIT_S, an_attempt, handled_by
+from tests.worker.targets.executing import LIMIT_S, an_attempt, execute_together, handled_by
 
 
-async def execute(targets: Targets, *payloads: bytes) -> list[Result]:
+async def execute(targets: Targets, *payloads: bytes) -> Sequence[Result]:
     """One call of the handler "it" with these payloads."""
-    handler = targets.batch_handler(handled_by("it").handler)
-    assert handler is not None
-    requests = [PythonHandler(name="it", payload=payload) for payload in payloads]
-    told = [Known(an_attempt(action_id=f"action-{n}")) for n in range(len(payloads))]
-    return await targets.execute_together(handler, requests, told)
+    attempts = [an_attempt(handled_by("it", payload), action_id=f"action-{n}") for n, payload in enumerate(payloads)]
+    [group] = targets.groups(attempts)
+    return await execute_together(targets, group)
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "thread"])
@@ -89,8 +86,8 @@ async def test_a_payload_that_cannot_be_decoded_fails_by_itself(targets: Targets
     [
         ([None], "for 2 payloads it returned a list of 1"),
         (True, "for 2 payloads it returned a bool"),
-        ("no", "must say None or an exception of each payload, and said a str"),
-        ([None, "failed"], "must say None or an exception of each payload, and said a str"),
+        ("no", "must return None or an exception for each payload, and returned a str"),
+        ([None, "failed"], "must return None or an exception for each payload, and returned a str"),
     ],
 )
 async def test_an_answer_that_says_nothing_of_each_is_a_failure_with_a_sentence(
@@ -103,23 +100,6 @@ async def test_an_answer_that_says_nothing_of_each_is_a_failure_with_a_sentence(
     result = (await execute(targets, b"a", b"b"))[-1]
     assert result.outcome == Attempt.FAILURE
     assert said in result.error
-
-
-async def test_an_answer_that_cannot_be_looked_at_is_a_failure_of_all(targets: Targets, registry: Registry) -> None:
-    class Unreadable(Sequence[None]):
-        def __len__(self) -> int:
-            raise ValueError("no length")
-
-        def __getitem__(self, index: Any) -> Any:
-            raise IndexError
-
-    @registry.handler("it", batch=10)
-    async def it(payloads: list[bytes]) -> Any:
-        return Unreadable()
-
-    for result in await execute(targets, b"a", b"b"):
-        assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
-        assert "no length" in result.error
 
 
 async def test_all_are_told_when_their_call_is_cancelled(targets: Targets, registry: Registry) -> None:
@@ -170,4 +150,4 @@ def test_lists_are_recognised_in_every_form() -> None:
 
     for function in (unannotated, bare, swapped):
         registry.handler(function.__name__, batch=2)(function)
-    assert all(isinstance(registry.get(name), BatchHandler) for name in registry.names())
+    assert all(isinstance(registry.handlers[name], BatchHandler) for name in registry.names())

@@ -9,13 +9,22 @@ from typing import Any
 import pytest
 from structlog.testing import LogCapture
 
-from clepsydra.core.limits import ERROR_TEXT_LENGTH, RETRY_DELAY_MAX_US
-from clepsydra.core.moments import SECOND_US
-from clepsydra.v1.action_pb2 import Attempt, Spec
+from clepsydra.core.action.attempt import SUCCESS, Result
+from clepsydra.core.action.spec import RETRY_DELAY_MAX_US
+from clepsydra.core.limits import ERROR_TEXT_LENGTH
+from clepsydra.core.times import SECOND_US
+from clepsydra.v1.action_pb2 import Attempt
 from clepsydra.worker import Context, DoNotRetry, Registry, RetryAfter
-from clepsydra.worker.result import SUCCESS, Result
 from clepsydra.worker.targets import Targets
-from tests.worker.targets.executing import LIMIT_S, an_attempt, cancelled, executing, handled_by
+from tests.worker.targets.executing import (
+    LIMIT_S,
+    an_attempt,
+    cancelled,
+    execute,
+    execute_together,
+    executing,
+    handled_by,
+)
 
 Raise = Callable[[Registry, BaseException], None]
 
@@ -36,7 +45,7 @@ both_kinds = pytest.mark.parametrize("raising", [raise_in_coroutine, raise_in_th
 
 
 async def test_an_unknown_handler_is_retried_because_another_worker_may_know_it(targets: Targets) -> None:
-    result = await targets.execute(handled_by("nobody"), an_attempt())
+    result = await execute(targets, handled_by("nobody"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert 'no handler named "nobody" is registered on worker worker-7' in result.error
     assert "--handlers" in result.error
@@ -50,8 +59,8 @@ async def test_whatever_is_returned_is_success(targets: Targets, registry: Regis
     async def coroutine() -> object:
         return returned
 
-    assert await targets.execute(handled_by("function"), an_attempt()) == SUCCESS
-    assert await targets.execute(handled_by("coroutine"), an_attempt()) == SUCCESS
+    assert await execute(targets, handled_by("function")) == SUCCESS
+    assert await execute(targets, handled_by("coroutine")) == SUCCESS
 
 
 @both_kinds
@@ -70,7 +79,7 @@ async def test_an_exception_is_a_failure_to_be_retried(
     targets: Targets, registry: Registry, lines: LogCapture, raising: Raise, error: BaseException, text: str
 ) -> None:
     raising(registry, error)
-    assert await targets.execute(handled_by("it"), an_attempt()) == Result(Attempt.FAILURE, text)
+    assert await execute(targets, handled_by("it")) == Result(Attempt.FAILURE, text)
     (line,) = lines.entries
     assert line["exc_info"] is error
     assert (line["handler"], line["action_id"], line["error"]) == ("it", "water-the-plants", text)
@@ -79,14 +88,14 @@ async def test_an_exception_is_a_failure_to_be_retried(
 async def test_stop_iteration_ends_neither_thread_nor_attempt(targets: Targets, registry: Registry) -> None:
     raise_in_thread(registry, StopIteration("odd"))
     for _ in range(5):
-        result = await targets.execute(handled_by("it"), an_attempt())
+        result = await execute(targets, handled_by("it"))
         assert result == Result(Attempt.FAILURE, "StopIteration: odd")
 
 
 @both_kinds
 async def test_a_long_text_is_cut(targets: Targets, registry: Registry, raising: Raise) -> None:
     raising(registry, ValueError("x" * 1_000_000))
-    result = await targets.execute(handled_by("it"), an_attempt())
+    result = await execute(targets, handled_by("it"))
     assert len(result.error) == ERROR_TEXT_LENGTH
     assert result.error.endswith("x…")
 
@@ -98,7 +107,7 @@ async def test_an_exception_that_cannot_be_shown(targets: Targets, registry: Reg
             raise RuntimeError
 
     raising(registry, Unspeakable())
-    result = await targets.execute(handled_by("it"), an_attempt())
+    result = await execute(targets, handled_by("it"))
     assert result.error == "Unspeakable: its message cannot be shown (RuntimeError)"
 
 
@@ -117,7 +126,7 @@ async def test_retry_after(
     targets: Targets, registry: Registry, lines: LogCapture, raising: Raise, delay: float | timedelta, wait_us: int
 ) -> None:
     raising(registry, RetryAfter(delay, "the bank is closed"))
-    result = await targets.execute(handled_by("it"), an_attempt())
+    result = await execute(targets, handled_by("it"))
     assert result == Result(Attempt.FAILURE, "the bank is closed", retryable=True, retry_after_us=wait_us)
     assert lines.entries[0]["exc_info"] is None
 
@@ -135,7 +144,7 @@ def test_retry_after_takes_no_nonsense(delay: float | timedelta) -> None:
 @both_kinds
 async def test_do_not_retry(targets: Targets, registry: Registry, lines: LogCapture, raising: Raise) -> None:
     raising(registry, DoNotRetry("no such user"))
-    result = await targets.execute(handled_by("it"), an_attempt())
+    result = await execute(targets, handled_by("it"))
     assert result == Result(Attempt.FAILURE, "no such user", retryable=False)
     assert lines.entries[0]["exc_info"] is None
 
@@ -147,7 +156,7 @@ async def test_a_function_that_returns_a_coroutine_has_not_run(targets: Targets,
         started.append(True)
 
     registry.handler("it")(lambda: inner())
-    result = await targets.execute(handled_by("it"), an_attempt())
+    result = await execute(targets, handled_by("it"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert "returned an awaitable" in result.error
     assert started == []
@@ -165,8 +174,9 @@ async def test_a_cancelled_coroutine_is_told(targets: Targets, registry: Registr
             told.set()
             raise
 
-    context = an_attempt()
-    running = executing(targets, handled_by("it"), context)
+    attempt = an_attempt(handled_by("it"))
+    context = attempt.context
+    running = executing(targets, handled_by("it"), attempt)
     async with asyncio.timeout(LIMIT_S):
         await started.wait()
         assert await cancelled(running)
@@ -189,7 +199,7 @@ async def test_a_coroutine_that_fails_while_it_is_cancelled_has_failed(targets: 
     async with asyncio.timeout(LIMIT_S):
         await started.wait()
         assert not await cancelled(running)
-    assert running.result() == Result(Attempt.FAILURE, "half done", retryable=False)
+    assert running.result() == (Result(Attempt.FAILURE, "half done", retryable=False),)
 
 
 async def test_what_a_coroutine_waited_for_was_cancelled_but_not_the_attempt(
@@ -201,10 +211,10 @@ async def test_what_a_coroutine_waited_for_was_cancelled_but_not_the_attempt(
         asyncio.get_running_loop().call_soon(part.cancel)
         await part
 
-    context = an_attempt()
-    result = await targets.execute(handled_by("it"), context)
+    attempt = an_attempt(handled_by("it"))
+    [result] = await execute_together(targets, [attempt])
     assert result == Result(Attempt.FAILURE, "CancelledError")
-    assert not context.cancelled
+    assert not attempt.context.cancelled
 
 
 async def test_an_execution_that_is_thrown_away_leaves_quietly(
@@ -214,17 +224,11 @@ async def test_an_execution_that_is_thrown_away_leaves_quietly(
     async def it() -> None:
         await asyncio.Event().wait()
 
-    execution = targets.execute(handled_by("it"), an_attempt())
+    execution = execute(targets, handled_by("it"))
     execution.send(None)
     execution.close()
     assert inspect.getcoroutinestate(execution) == inspect.CORO_CLOSED
     assert lines.entries == []
-
-
-async def test_a_target_of_the_future_is_retried(targets: Targets) -> None:
-    result = await targets.execute(Spec(), an_attempt())
-    assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
-    assert result.error == "worker worker-7 does not know this kind of target: upgrade it"
 
 
 async def test_the_context_has_times(targets: Targets, registry: Registry) -> None:
@@ -234,7 +238,7 @@ async def test_the_context_has_times(targets: Targets, registry: Registry) -> No
     async def it(context: Context) -> None:
         seen.extend([context.occurrence_time, context.scheduled_time, context.deadline])
 
-    await targets.execute(handled_by("it"), an_attempt())
+    await execute(targets, handled_by("it"))
     assert [moment.isoformat() for moment in seen] == [
         "2023-11-14T22:13:20+00:00",
         "2023-11-14T22:13:21.500000+00:00",

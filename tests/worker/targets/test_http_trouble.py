@@ -10,7 +10,7 @@ import pytest
 
 from clepsydra.v1.action_pb2 import Attempt
 from clepsydra.worker.targets import Targets
-from tests.worker.targets.executing import an_attempt, http
+from tests.worker.targets.executing import execute, http
 from tests.worker.targets.serving import Servers
 
 
@@ -28,7 +28,7 @@ from tests.worker.targets.serving import Servers
     ],
 )
 async def test_a_url_that_means_nothing_fails_for_good(targets: Targets, url: str, reason: str) -> None:
-    result = await targets.execute(http(url), an_attempt())
+    result = await execute(targets, http(url))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, False)
     assert result.error.startswith(f"the request cannot be sent: {reason}")
 
@@ -47,14 +47,14 @@ async def test_a_url_that_means_nothing_fails_for_good(targets: Targets, url: st
 async def test_a_request_that_cannot_be_written_fails_for_good(
     targets: Targets, method: str, header: tuple[str, str], reason: str
 ) -> None:
-    result = await targets.execute(http("http://127.0.0.1:9/", method, headers=(header,)), an_attempt())
+    result = await execute(targets, http("http://127.0.0.1:9/", method, headers=(header,)))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, False)
     assert result.error == f"the request cannot be sent: {reason}"
 
 
 async def test_two_kinds_of_credentials_fail_for_good(targets: Targets) -> None:
     spec = http("http://user:secret@127.0.0.1:9/", headers=(("Authorization", "Bearer x"),))
-    result = await targets.execute(spec, an_attempt())
+    result = await execute(targets, spec)
     assert not result.retryable
     assert "secret" not in result.error
 
@@ -63,13 +63,13 @@ async def test_nobody_listens(targets: Targets) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
-        result = await targets.execute(http(f"http://127.0.0.1:{port}/"), an_attempt())
+        result = await execute(targets, http(f"http://127.0.0.1:{port}/"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert result.error == f"no connection to 127.0.0.1:{port}: Connection refused"
 
 
 async def test_no_such_host(targets: Targets) -> None:
-    result = await targets.execute(http("http://user:secret@clepsydra.invalid/"), an_attempt())
+    result = await execute(targets, http("http://user:secret@clepsydra.invalid/"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert result.error.startswith("the host clepsydra.invalid could not be resolved: ")
     assert "secret" not in result.error
@@ -86,7 +86,7 @@ async def test_no_such_host(targets: Targets) -> None:
     ],
 )
 async def test_a_broken_response_is_retried(targets: Targets, servers: Servers, answer: bytes, error: str) -> None:
-    result = await targets.execute(http(await servers.saying(answer), "POST"), an_attempt())
+    result = await execute(targets, http(await servers.saying(answer), "POST"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert result.error.startswith(error)
 
@@ -100,7 +100,7 @@ async def test_a_reset_is_retried(targets: Targets, servers: Servers, start: byt
         connection = writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    result = await targets.execute(http(await servers.talking(talk), "POST"), an_attempt())
+    result = await execute(targets, http(await servers.talking(talk), "POST"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert result.error in {
         "the connection to the target broke: Connection reset by peer",
@@ -116,7 +116,7 @@ async def test_a_certificate_that_nobody_vouches_for(targets: Targets, servers: 
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(Path(__file__).with_name("untrusted.pem"))
     url = await servers.talking(talk, tls)
-    result = await targets.execute(http(url), an_attempt())
+    result = await execute(targets, http(url))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert result.error.startswith(f"the certificate of {url[8:-1]} is not trusted: ")
 
@@ -130,6 +130,6 @@ async def test_tls_with_a_server_that_speaks_none(targets: Targets, servers: Ser
     server = await asyncio.start_server(reply_at_once, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        result = await targets.execute(http(f"https://127.0.0.1:{port}/"), an_attempt())
+        result = await execute(targets, http(f"https://127.0.0.1:{port}/"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
     assert result.error.startswith(f"TLS with 127.0.0.1:{port} failed: ")

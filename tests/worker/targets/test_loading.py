@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clepsydra.worker import Registry
-from clepsydra.worker.handling import registered_handlers
-from clepsydra.worker.loading import HandlersNotLoaded, load_handlers
+from clepsydra.worker.handlers.loading import HandlersNotLoaded, load_handlers
+from clepsydra.worker.handlers.registry import registered_handlers
 
 Write = Callable[[str, str], None]
 
@@ -19,7 +19,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
-    monkeypatch.setattr(registered_handlers, "_handlers", {})
+    monkeypatch.setattr(registered_handlers, "handlers", {})
 
     def write_module(path: str, text: str) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

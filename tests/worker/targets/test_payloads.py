@@ -10,11 +10,11 @@ from pydantic import BaseModel, field_validator
 from structlog.testing import LogCapture
 from typing_extensions import TypedDict
 
+from clepsydra.core.action.attempt import SUCCESS
 from clepsydra.v1.action_pb2 import Attempt, LogLine
 from clepsydra.worker import Registry
-from clepsydra.worker.result import SUCCESS
 from clepsydra.worker.targets import Targets
-from tests.worker.targets.executing import an_attempt, handled_by
+from tests.worker.targets.executing import execute, handled_by
 
 
 class Order(BaseModel):
@@ -74,7 +74,7 @@ async def test_a_payload_is_decoded_by_the_annotation(
 ) -> None:
     taken: list[Any] = []
     taking(registry, annotation, taken)
-    assert await targets.execute(handled_by("take", payload, content_type), an_attempt()) == SUCCESS
+    assert await execute(targets, handled_by("take", payload, content_type)) == SUCCESS
     assert taken == [expected]
     assert type(taken[0]) is type(expected)
 
@@ -102,7 +102,7 @@ async def test_a_payload_that_does_not_fit_fails_for_good(
 ) -> None:
     taken: list[Any] = []
     taking(registry, annotation, taken)
-    result = await targets.execute(handled_by("take", payload, content_type), an_attempt())
+    result = await execute(targets, handled_by("take", payload, content_type))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, False)
     assert result.error.startswith(f"the payload cannot be decoded: {reason}")
     assert "secret" not in result.error
@@ -111,7 +111,7 @@ async def test_a_payload_that_does_not_fit_fails_for_good(
 
 async def test_of_many_misfits_a_few_are_told(targets: Targets, registry: Registry) -> None:
     taking(registry, list[int], [])
-    result = await targets.execute(handled_by("take", b'["a", "b", "c", "d", "e"]'), an_attempt())
+    result = await execute(targets, handled_by("take", b'["a", "b", "c", "d", "e"]'))
     assert result.error.count("valid integer") == 3
     assert result.error.endswith("; and 2 more")
 
@@ -123,9 +123,9 @@ async def test_a_function_in_a_thread_is_given_the_same(targets: Targets, regist
     def take(order: Order) -> None:
         taken.append(order)
 
-    assert await targets.execute(handled_by("take", b'{"number": 7}'), an_attempt()) == SUCCESS
+    assert await execute(targets, handled_by("take", b'{"number": 7}')) == SUCCESS
     assert taken == [Order(number=7)]
-    result = await targets.execute(handled_by("take", b"{}"), an_attempt())
+    result = await execute(targets, handled_by("take", b"{}"))
     assert (result.outcome, result.retryable) == (Attempt.FAILURE, False)
 
 
@@ -143,6 +143,6 @@ async def test_trouble_inside_a_validator_is_not_the_payloads_fault(
     @registry.handler("take")
     async def take(payload: Checked) -> None: ...
 
-    result = await targets.execute(handled_by("take", b'{"number": 7}'), an_attempt())
+    result = await execute(targets, handled_by("take", b'{"number": 7}'))
     assert (result.retryable, result.error) == (True, "ConnectionError: no database")
     assert isinstance(lines.entries[0]["exc_info"], ConnectionError)

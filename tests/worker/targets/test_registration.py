@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from clepsydra.core.limits import HANDLER_NAME_LENGTH
+from clepsydra.core.action.attempt import SUCCESS
+from clepsydra.core.targets.handler import HANDLER_NAME_LENGTH
 from clepsydra.worker import Context, Registry, handler
-from clepsydra.worker.handling import InvalidHandler, registered_handlers
-from clepsydra.worker.result import SUCCESS
+from clepsydra.worker.handlers.registry import InvalidHandler, registered_handlers
 from clepsydra.worker.targets import Targets
-from tests.worker.targets.executing import an_attempt, handled_by
+from tests.worker.targets.executing import an_attempt, execute_together, handled_by
 
 Seen = list[tuple[Any, ...]]
 
@@ -79,7 +79,8 @@ def other_callables(seen: Seen) -> dict[str, Callable[..., Any]]:
     }
 
 
-CONTEXT = an_attempt()
+ATTEMPT = an_attempt(handled_by("it", b"x"))
+CONTEXT = ATTEMPT.context
 GIVEN: dict[str, tuple[Any, ...]] = {
     "nothing": (),
     "payload": (b"x",),
@@ -101,7 +102,7 @@ async def test_a_handler_is_given_what_it_asks_for(targets: Targets, registry: R
     seen: Seen = []
     function = (functions(seen) | other_callables(seen))[form]
     assert registry.handler("it")(function) is function
-    assert await targets.execute(handled_by("it", b"x"), CONTEXT) == SUCCESS
+    assert list(await execute_together(targets, [ATTEMPT])) == [SUCCESS]
     assert seen == [GIVEN[form]]
 
 
@@ -207,6 +208,6 @@ def test_the_decorator_registers_into_what_workers_execute_from() -> None:
     @handler("test-registration-default")
     def registered() -> None: ...
 
-    found = registered_handlers.get("test-registration-default")
+    found = registered_handlers.handlers.get("test-registration-default")
     assert found is not None
     assert not found.is_async

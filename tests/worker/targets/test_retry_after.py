@@ -2,8 +2,8 @@
 
 import pytest
 
-from clepsydra.core.limits import RETRY_DELAY_MAX_US
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.action.spec import RETRY_DELAY_MAX_US
+from clepsydra.core.times import SECOND_US
 from clepsydra.worker.targets.retry_after import retry_after_us
 
 DATE_S = 784_111_777

@@ -1,19 +1,30 @@
 """Handlers in threads: bounded, whatever they do, and never in the way of the worker's end."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from structlog.testing import LogCapture
 
-from clepsydra.v1.action_pb2 import Attempt
+from clepsydra.core.action.attempt import SUCCESS, Attempt
+from clepsydra.v1 import action_pb2
 from clepsydra.worker import Context, Registry
-from clepsydra.worker.result import SUCCESS
 from clepsydra.worker.targets import Targets
+from clepsydra.worker.targets.running import RunningAttempt
 from clepsydra.worker.targets.threads import JobFailed, Threads
-from tests.worker.targets.executing import LIMIT_S, an_attempt, cancelled, executing, handled_by
+from tests.worker.targets.executing import (
+    LIMIT_S,
+    an_attempt,
+    cancelled,
+    execute,
+    execute_together,
+    executing,
+    handled_by,
+)
 
 # As many as the fixture `settings` allows.
 THREADS = 2
@@ -56,7 +67,7 @@ async def succeeding(targets: Targets, name: str) -> None:
     """Execute until it succeeds: a thread is given back a moment after its handler returns."""
     async with asyncio.timeout(LIMIT_S):
         # Nothing outside tells when.
-        while await targets.execute(handled_by(name), an_attempt()) != SUCCESS:  # noqa: ASYNC110
+        while await execute(targets, handled_by(name)) != SUCCESS:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
 
@@ -64,7 +75,7 @@ async def test_functions_run_beside_the_loop(targets: Targets, registry: Registr
     loop_thread = threading.current_thread()
     seen: list[threading.Thread] = []
     registry.handler("it")(lambda: seen.append(threading.current_thread()))
-    assert await targets.execute(handled_by("it"), an_attempt()) == SUCCESS
+    assert await execute(targets, handled_by("it")) == SUCCESS
     assert seen[0] is not loop_thread
     assert seen[0].daemon
 
@@ -75,7 +86,7 @@ async def test_no_more_run_at_once_than_there_are_threads(targets: Targets, regi
     await gate.entered(THREADS)
     gate.open()
     async with asyncio.timeout(LIMIT_S):
-        assert await asyncio.gather(*running) == [SUCCESS] * 5
+        assert await asyncio.gather(*running) == [(SUCCESS,)] * 5
     assert len(gate.threads) <= THREADS
 
 
@@ -92,7 +103,7 @@ async def test_a_cancelled_function_sees_it_and_gives_its_thread_back(
     assert gate.saw_cancelled == [True] * THREADS
     assert [line["threads_held"] for line in lines.entries] == [1, 2]
     await succeeding(targets, "gate")
-    again = [targets.execute(handled_by("gate"), an_attempt()) for _ in range(5)]
+    again = [execute(targets, handled_by("gate")) for _ in range(5)]
     assert await asyncio.gather(*again) == [SUCCESS] * 5
     assert len(gate.threads) <= THREADS
 
@@ -105,9 +116,9 @@ async def test_an_attempt_cancelled_before_its_turn_never_starts(targets: Target
     registry.handler("late")(lambda: ran.append(True))
     assert await cancelled(executing(targets, handled_by("late")))
     gate.open()
-    assert await asyncio.gather(*running) == [SUCCESS] * THREADS
+    assert await asyncio.gather(*running) == [(SUCCESS,)] * THREADS
     registry.handler("after")(lambda: None)
-    assert await targets.execute(handled_by("after"), an_attempt()) == SUCCESS
+    assert await execute(targets, handled_by("after")) == SUCCESS
     assert ran == []
 
 
@@ -118,8 +129,8 @@ async def test_when_every_thread_is_held_the_next_is_told_at_once(targets: Targe
     for one in running:
         assert await cancelled(one)
     registry.handler("quick")(lambda: None)
-    result = await targets.execute(handled_by("quick"), an_attempt())
-    assert (result.outcome, result.retryable) == (Attempt.FAILURE, True)
+    result = await execute(targets, handled_by("quick"))
+    assert (result.outcome, result.retryable) == (action_pb2.Attempt.FAILURE, True)
     assert "every handler thread of worker worker-7 is held" in result.error
     gate.open()
     await succeeding(targets, "quick")
@@ -172,13 +183,14 @@ def test_a_thread_outlives_its_loop_without_a_word() -> None:
     assert not used[0].is_alive()
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
 HANGING_WORKER = """
 import asyncio, sys, threading
 import structlog
-from clepsydra.v1.action_pb2 import PythonHandler, Spec
-from clepsydra.worker import Context, Registry
+from clepsydra.worker import Registry
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.targets import Targets
+from tests.worker.targets.executing import executing, handled_by
 
 registry = Registry()
 entered = threading.Event()
@@ -191,9 +203,7 @@ def hang():
 async def main():
     targets = Targets(WorkerSettings(), registry, structlog.get_logger())
     await targets.start()
-    context = Context(action_id="a", attempt_id="a", attempt_number=1, idempotency_key="a", occurrence_us=0,
-                      scheduled_us=0, deadline_us=0, worker="w")
-    running = asyncio.create_task(targets.execute(Spec(handler=PythonHandler(name="hang")), context))
+    running = executing(targets, handled_by("hang"))
     await asyncio.to_thread(entered.wait)
     running.cancel()
     await asyncio.wait([running])
@@ -205,7 +215,8 @@ asyncio.run(main())
 
 
 def test_a_handler_that_never_returns_does_not_keep_the_process() -> None:
-    ended = subprocess.run([sys.executable, "-c", HANGING_WORKER], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", HANGING_WORKER]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
     assert (ended.returncode, ended.stderr) == (0, "closed")
 
 
@@ -213,23 +224,22 @@ def never() -> None:
     raise AssertionError("nothing was cancelled")
 
 
-class Untold:
-    """An execution whose context is made when it is asked for, as an attempt's is; tells where that was."""
+class Noted(RunningAttempt):
+    """Notes in which thread its context is made."""
 
-    def __init__(self) -> None:
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(attempt)
         self.made_in: list[threading.Thread] = []
-        self._context: Context | None = None
 
     @property
     def context(self) -> Context:
         if self._context is None:
             self.made_in.append(threading.current_thread())
-            self._context = an_attempt()
-        return self._context
+        return super().context
 
 
 async def test_a_context_is_made_before_a_thread_could_make_another(targets: Targets, registry: Registry) -> None:
-    """Or else the one that is told of a cancellation might not be the one that the handler looks at."""
+    """Or else the one that a cancellation changes might not be the one that the handler has."""
     seen: list[Context] = []
 
     @registry.handler("one")
@@ -240,10 +250,9 @@ async def test_a_context_is_made_before_a_thread_could_make_another(targets: Tar
     def many(contexts: list[Context]) -> None:
         seen.extend(contexts)
 
-    told = [Untold(), Untold()]
-    handler = targets.batch_handler(handled_by("many").handler)
-    assert handler is not None
-    assert await targets.handle(handled_by("one").handler, told[0]) == SUCCESS
-    assert await targets.execute_together(handler, [handled_by("many").handler] * 2, told) == [SUCCESS] * 2
-    assert [each.made_in for each in told] == [[threading.current_thread()]] * 2
-    assert seen == [told[0].context, *(each.context for each in told)]
+    alone = Noted(an_attempt(handled_by("one")).attempt)
+    together = [Noted(an_attempt(handled_by("many")).attempt) for _ in range(2)]
+    for group in ([alone], together):
+        assert list(await execute_together(targets, group)) == [SUCCESS] * len(group)
+    assert [each.made_in for each in (alone, *together)] == [[threading.current_thread()]] * 3
+    assert seen == [each.context for each in (alone, *together)]

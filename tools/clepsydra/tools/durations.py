@@ -3,7 +3,7 @@
 import re
 from decimal import Decimal
 
-from clepsydra.core.moments import DAY_US, HOUR_US, MILLISECOND_US, MINUTE_US, SECOND_US, YEAR_US
+from clepsydra.core.times import DAY_US, HOUR_US, MILLISECOND_US, MINUTE_US, SECOND_US, YEAR_US
 
 # From the longest: they are written and read in this order.
 _UNITS_US = {"w": 7 * DAY_US, "d": DAY_US, "h": HOUR_US, "m": MINUTE_US, "s": SECOND_US, "ms": MILLISECOND_US, "us": 1}

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from clepsydra.scheduler.codec import decode
 from clepsydra.scheduler.errors import Damaged
-from clepsydra.scheduler.records import decoded
 from clepsydra.store.port import Audit, Row, Store
 from clepsydra.tools.output import Counter
 from clepsydra.tools.times import rfc3339
@@ -80,7 +80,7 @@ async def _find_undecodable(store: Store, limit: int) -> tuple[int, list[str]]:
     while page := await store.list_actions(after_id, _PAGE):
         for action in page:
             try:
-                decoded(action)
+                decode(action)
             except Damaged:
                 found += 1
                 if len(ids) < limit:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from clepsydra.core.ids import Ids
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.times import SECOND_US
 from clepsydra.store.errors import StoreError
 from clepsydra.store.port import Store
 from clepsydra.store.repair import Plan, Repaired, repair

@@ -27,7 +27,7 @@ async def run_scheduler(
     *,
     share_port: bool = False,
 ) -> None:
-    from clepsydra.scheduler.server import CannotListen, serve
+    from clepsydra.scheduler.api.server import CannotListen, serve
     from clepsydra.scheduler.service import Scheduler
 
     clock = DisciplinedClock(SystemClock())
@@ -51,7 +51,7 @@ async def run_scheduler(
 async def run_worker(
     store: Store, settings: NamedWorkerSettings, stop: asyncio.Event, log: FilteringBoundLogger
 ) -> None:
-    from clepsydra.worker.handling import registered_handlers
+    from clepsydra.worker.handlers.registry import registered_handlers
     from clepsydra.worker.targets import Targets
     from clepsydra.worker.worker import Worker
 
@@ -67,8 +67,8 @@ async def run_worker(
 
 def load_handlers(settings: NamedWorkerSettings, log: FilteringBoundLogger) -> None:
     """Import the module that registers the worker's handlers, if one is named."""
-    from clepsydra.worker.loading import HandlersNotLoaded
-    from clepsydra.worker.loading import load_handlers as load
+    from clepsydra.worker.handlers.loading import HandlersNotLoaded
+    from clepsydra.worker.handlers.loading import load_handlers as load
 
     if settings.handlers is None:
         return

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from google.protobuf.message import Message
 
-from clepsydra.core.moments import duration, timestamp
+from clepsydra.core.times import duration, timestamp
 from clepsydra.tools.params import CONTENT, DURATION, HEADER, LABEL, TIME
 from clepsydra.v1.action_pb2 import HttpHeader, Periodic, ScheduledAction
 

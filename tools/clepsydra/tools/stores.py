@@ -22,5 +22,5 @@ async def opened(url: str) -> AsyncIterator[Store]:
 async def opened_for_writing(url: str) -> AsyncIterator[Store]:
     """For servers: a store that cannot be written to is refused here, and not at the first call."""
     async with opened(url) as store:
-        await store.release((), await store.now())
+        await store.check_writable()
         yield store

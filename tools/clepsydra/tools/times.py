@@ -5,7 +5,7 @@ A time without an offset is refused: it would mean one thing on a laptop and ano
 
 from datetime import UTC, datetime, timedelta
 
-from clepsydra.core.moments import END_OF_TIME_US
+from clepsydra.core.times import END_OF_TIME_US
 from clepsydra.tools.durations import brief
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

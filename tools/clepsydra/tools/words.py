@@ -1,13 +1,12 @@
 """An action in words, for people: what it does, how often, how it stands."""
 
-from clepsydra.core.moments import SECOND_US, duration_us, us_of
-from clepsydra.core.transitions import ENDED, LIVE
+from clepsydra.core.action.state_machine import ENDED, LIVE
+from clepsydra.core.targets import describe_target
+from clepsydra.core.times import SECOND_US, duration_us, us_of
 from clepsydra.tools.durations import exact
 from clepsydra.tools.times import relative, rfc3339, to_the_second
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Periodic, ScheduledAction, Spec, State, Status
-
-_TEXT_LENGTH = 60
 
 
 def visible(text: str) -> str:
@@ -31,15 +30,7 @@ def state_of(status: Status) -> str:
 
 
 def target_of(spec: Spec) -> str:
-    kind = spec.WhichOneof("target")
-    if kind == "http":
-        return f"{spec.http.method or 'GET'} {visible(spec.http.url)}"
-    if kind == "handler":
-        return f"handler {visible(spec.handler.name)}"
-    if kind == "log":
-        message = visible(spec.log.message)
-        return f'log "{message if len(message) <= _TEXT_LENGTH else message[: _TEXT_LENGTH - 1] + "…"}"'
-    return "nothing"
+    return visible(describe_target(spec))
 
 
 def recurrence_of(spec: Spec) -> str:
@@ -82,7 +73,7 @@ def attempt_in_words(attempt: Attempt) -> str:
 def accepted(action: ScheduledAction, now_us: int) -> str:
     """How an action stands after a change, in one line.
 
-    >>> from clepsydra.core.moments import timestamp
+    >>> from clepsydra.core.times import timestamp
     >>> status = Status(state=action_pb2.SCHEDULED, scheduled_time=timestamp(5_000_000))
     >>> accepted(ScheduledAction(meta={"id": "hello"}, status=status), 0)
     'hello is scheduled for 1970-01-01T00:00:05Z (in 5s)'

@@ -1,9 +1,9 @@
 """Executes actions on time: sync loops, attempts, handlers and targets.
 
-These names are for modules of handlers; `docs/handlers.md` shows them at work.
+Modules of handlers import these names; `docs/handlers.md` shows how.
 """
 
-from clepsydra.worker.context import Context
-from clepsydra.worker.handling import DoNotRetry, Registry, RetryAfter, handler
+from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.handlers.registry import DoNotRetry, Registry, RetryAfter, handler
 
 __all__ = ["Context", "DoNotRetry", "Registry", "RetryAfter", "handler"]

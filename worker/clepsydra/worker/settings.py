@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.core.times import MILLISECOND_US
 
 
 class WorkerSettings(BaseModel):

@@ -1,11 +1,11 @@
-"""What a worker has done so far, in numbers."""
+"""Counters of what a worker has done so far."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Tally:
-    """Every attempt that began ends as exactly one of the four outcomes, or is still in flight."""
+    """Every attempt that began ends with exactly one of the four outcomes, or is still in flight."""
 
     migrated: int = 0
     begun: int = 0
@@ -21,5 +21,5 @@ class Tally:
     purged: int = 0
     collected: int = 0
     # Actions that could not be decoded and were set aside.
-    unreadable: int = 0
+    undecodable: int = 0
     store_failures: int = 0

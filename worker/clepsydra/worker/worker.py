@@ -1,4 +1,4 @@
-"""A worker: several sync loops, a bounded pool of attempts, and one finisher that writes their outcomes."""
+"""A worker: several sync loops, a bounded pool of attempts, and one completer that writes their outcomes."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -6,28 +6,30 @@ from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
+from clepsydra.core.action.attempt import Attempt
 from clepsydra.core.clock import Clock, DisciplinedClock
 from clepsydra.core.ids import Ids
+from clepsydra.core.plan import BeginTerms
+from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
-from clepsydra.worker.collector import Collector
-from clepsydra.worker.finisher import Finisher
-from clepsydra.worker.leases import Leases
-from clepsydra.worker.locks import Heart
-from clepsydra.worker.overtaking import Overtaking
-from clepsydra.worker.pool import Pool
+from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.completer import Completer
+from clepsydra.worker.attempts.leases import LeaseKeeper
+from clepsydra.worker.attempts.pool import Pool
+from clepsydra.worker.loop.early_migration import EarlyMigration
+from clepsydra.worker.loop.heartbeat import ShardLocks
+from clepsydra.worker.loop.shard import Shard
+from clepsydra.worker.loop.stale_rows import StaleRowCollector
+from clepsydra.worker.loop.sync import SyncLoop
 from clepsydra.worker.settings import WorkerSettings
-from clepsydra.worker.shard import Shard
-from clepsydra.worker.sync import SyncLoop
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
-from clepsydra.worker.turns import Turns
-from clepsydra.worker.writing import Writing
 
 _CANCELLED_WITHIN_S = 5.0
 
 
 class Worker:
-    """`run` works until `stop` is called, and then drains: what runs is finished, the locks are released."""
+    """`run` works until `stop` is called, and then drains: attempts are finished, locks are released."""
 
     def __init__(
         self,
@@ -47,28 +49,29 @@ class Worker:
         self._clock = clock = DisciplinedClock(machine)
         self._stop = asyncio.Event()
 
-        def writing() -> Writing:
-            return Writing(store, clock, ids, tally, ids.guid())
+        def writer() -> AdvanceWriter:
+            return AdvanceWriter(store, clock, ids, tally, ids.guid())
 
-        self._heart = Heart(store, clock, settings, name, tally, self._log)
-        self._finisher = Finisher(writing(), ids, settings.batch, tally, self._log)
-        self._pool = Pool(settings.attempts, targets, self._finisher, clock, tally, self._log)
-        self._leases = Leases(self._pool, writing(), clock, settings, self._log)
-        turns = Turns(settings, name)
-        overtaking = Overtaking(store, clock, settings, tally)
+        self._locks = ShardLocks(store, clock, settings, name, tally, self._log)
+        self._completer = Completer(writer(), ids, settings.batch, tally, self._log)
+        self._pool = Pool(settings.attempts, targets, self._completer, clock, tally, self._log)
+        self._leases = LeaseKeeper(self._pool, writer(), clock, settings, self._log)
+        terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
+        early_migration = EarlyMigration(store, clock, settings, tally)
         self._loops = [
-            SyncLoop(store, self._heart, self._pool, turns, overtaking, clock, ids, settings, tally, self._log)
+            SyncLoop(store, self._locks, self._pool, terms, early_migration, clock, ids, settings, tally, self._log)
             for _ in range(min(settings.loops, store.shards))
         ]
-        self._collector = Collector(store, self._held, clock, settings, tally, self._log)
-        self._finisher.when_moved = self._moved
+        self._stale_rows = StaleRowCollector(store, self._held_shards, clock, settings, tally, self._log)
+        self._completer.when_moved = self._moved
 
     async def run(self) -> None:
         self._clock.anchor(await self._store.now())
         await self._targets.start()
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))
-        beside = (self._heart, self._finisher, self._leases, self._collector)
-        background = [asyncio.ensure_future(part.run()) for part in beside]
+        background = [
+            asyncio.ensure_future(part.run()) for part in (self._locks, self._completer, self._leases, self._stale_rows)
+        ]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())
         try:
@@ -78,10 +81,13 @@ class Worker:
         finally:
             await _cancel([stop, *loops, *background])
             await self._targets.close()
-            self._log.info("the worker has stopped", **_numbers(self.tally))
+            self._log.info("the worker has stopped", **_counters(self.tally))
+
+    def attempts_in_flight(self) -> list[Attempt]:
+        return [running.attempt for running in self._pool.running()]
 
     def stop(self) -> None:
-        """Finish what runs, within the drain limit, and stop."""
+        """Finish the attempts in flight, within the drain limit, and stop."""
         self._stop.set()
 
     async def _drain(self, loops: Sequence["asyncio.Future[None]"]) -> None:
@@ -94,20 +100,20 @@ class Worker:
         except TimeoutError:
             self._log.warning("attempts are stopped: the drain limit has passed", attempts=self._pool.in_flight)
             self._pool.stop()
-            await self._give_up()
-        await self._finisher.drained()
-        # Whatever is left behind, others will find interrupted.
+            await self._wait_for_cancelled()
+        await self._completer.drained()
+        # Other workers will find these interrupted.
         self.tally.interrupted += self._pool.in_flight
 
-    async def _give_up(self) -> None:
-        """Cancelled attempts end at once, unless a handler does not let itself be cancelled."""
+    async def _wait_for_cancelled(self) -> None:
+        """Cancelled attempts end at once, unless a handler ignores the cancellation."""
         try:
             async with asyncio.timeout(_CANCELLED_WITHIN_S):
                 await self._pool.drained()
         except TimeoutError:
             self._log.error("attempts are left behind: their handlers go on", attempts=self._pool.in_flight)
 
-    def _held(self) -> list[Shard]:
+    def _held_shards(self) -> list[Shard]:
         return [loop.shard for loop in self._loops if loop.shard is not None]
 
     def _moved(self, shard_id: int, at_us: int) -> None:
@@ -128,5 +134,5 @@ async def _cancel(parts: Sequence["asyncio.Future[Any]"]) -> None:
     await asyncio.wait(parts)
 
 
-def _numbers(tally: Tally) -> dict[str, int]:
+def _counters(tally: Tally) -> dict[str, int]:
     return {name: getattr(tally, name) for name in tally.__slots__ if getattr(tally, name)}

@@ -153,7 +153,7 @@ class MemoryStore:
         incoming = [row for row in self._shard(Queue.INCOMING, shard_id) if row.at_us >= incoming_from_us]
         return [row for row in incoming if row.scheduled_at_us <= until_us][:limit]
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
         moved = 0
         for row in rows:
             incoming = self.rows.pop(_key(row), None) if row.queue is Queue.INCOMING else None
@@ -161,9 +161,11 @@ class MemoryStore:
                 key = (Queue.PROCESSING, row.shard_id, incoming.scheduled_at_us, row.action_id, row.guid)
                 self.rows[key] = QueueRow(incoming.scheduled_at_us, row.at_us, moved_by=mark)
                 moved += 1
-        for row in stale:
-            self.rows.pop(_key(row), None)
         return moved
+
+    async def drop(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self.rows.pop(_key(row), None)
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         check_named_once(advance.row.action_id for advance in advances)
@@ -215,6 +217,9 @@ class MemoryStore:
 
     async def now(self) -> int:
         return self._clock.now_us()
+
+    async def check_writable(self) -> None:
+        """Memory always is."""
 
     async def locks(self) -> list[LockInfo]:
         return [self._lock_info(shard_id) for shard_id in self.shard_locks]

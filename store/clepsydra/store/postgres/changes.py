@@ -57,11 +57,15 @@ def put_result(put: Put, judgement: str, current: Sequence[Any]) -> PutResult:
     return PutResult(PutOutcome.CONFLICT, action)
 
 
-async def migrate(calls: Calls, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-    live = [row for row in rows if row.queue is Queue.INCOMING]
-    answer = await calls.change("migrate", *columns.of_rows(in_order(live)), *columns.of_rows(in_order(stale)), *mark)
+async def migrate(calls: Calls, rows: Sequence[Row], mark: Mark) -> int:
+    incoming = [row for row in rows if row.queue is Queue.INCOMING]
+    answer = await calls.change("migrate", *columns.of_rows(in_order(incoming)), *mark)
     moved: int = answer.rows[0][0]
     return moved
+
+
+async def drop(calls: Calls, rows: Sequence[Row]) -> None:
+    await calls.change("drop", *columns.of_rows(in_order(rows)))
 
 
 def again(lost: list[int], patience: Patience) -> list[int]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from clepsydra.core.tables import make_action, make_due, make_row
 from clepsydra.store.port import Action, Due, Page, Queue, Row, StalePage
 from clepsydra.store.postgres.calls import Calls
-from clepsydra.store.tuples import action_of, due_of, row_of
 
 # A member of an enum is looked up at some cost, and this is done for every row that is executed.
 _INCOMING, _PROCESSING = Queue.INCOMING, Queue.PROCESSING
@@ -32,10 +32,10 @@ async def due(
     incoming: list[Due] = []
     due: list[Due] = []
     for is_incoming, at_us, action_id, guid, scheduled_at_us, rescheduled_at_us, meta, spec, status, planned_us in rows:
-        action = None if meta is None else action_of((action_id, guid, meta, spec, status, planned_us))
+        action = None if meta is None else make_action((action_id, guid, meta, spec, status, planned_us))
         queue = _INCOMING if is_incoming else _PROCESSING
-        row = row_of((queue, shard_id, at_us, action_id, guid, scheduled_at_us, rescheduled_at_us))
-        (incoming if is_incoming else due).append(due_of((row, action)))
+        row = make_row((queue, shard_id, at_us, action_id, guid, scheduled_at_us, rescheduled_at_us))
+        (incoming if is_incoming else due).append(make_due((row, action)))
     return Page(incoming, due)
 
 

@@ -219,23 +219,16 @@ WHERE shard_id = $1 AND created_at >= $2 AND scheduled_at <= $3
 ORDER BY created_at, action_id, action_guid
 LIMIT $4;
 
--- Nothing is asked of the rows but that they are there: what is stale stays stale.
 -- name: migrate
 WITH
-live AS MATERIALIZED (
+keys AS MATERIALIZED (
     SELECT *
     FROM unnest(
         $1::text::integer[], $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::text[]
     ) AS k (shard_id, created_at, scheduled_at, action_id, guid)
 ),
-stale AS MATERIALIZED (
-    SELECT *
-    FROM unnest(
-        $6::text::integer[], $7::text::bigint[], $8::text::bigint[], $9::text::text[], $10::text::text[]
-    ) AS k (shard_id, created_at, scheduled_at, action_id, guid)
-),
 moved AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING live AS k
+    DELETE FROM clepsydra.incoming_queue AS q USING keys AS k
     WHERE (q.shard_id, q.created_at, q.action_id, q.action_guid)
             BETWEEN (k.shard_id, k.created_at, k.action_id, k.guid)
             AND (k.shard_id, k.created_at, k.action_id, k.guid)
@@ -248,24 +241,34 @@ entered AS (
         moved_from_incoming_to_processing_queue_by_sync_with_guid,
         moved_from_incoming_to_processing_queue_at
     )
-    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, $11, $12 FROM moved
+    SELECT shard_id, scheduled_at, action_id, action_guid, created_at, $6, $7 FROM moved
     ON CONFLICT DO NOTHING
+)
+SELECT count(*) FROM moved;
+
+-- name: drop
+WITH
+keys AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        $1::text::integer[], $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::text[]
+    ) AS k (shard_id, created_at, scheduled_at, action_id, guid)
 ),
 dropped_incoming AS (
-    DELETE FROM clepsydra.incoming_queue AS q USING stale AS k
+    DELETE FROM clepsydra.incoming_queue AS q USING keys AS k
     WHERE k.created_at IS NOT NULL
         AND (q.shard_id, q.created_at, q.action_id, q.action_guid)
             BETWEEN (k.shard_id, k.created_at, k.action_id, k.guid)
             AND (k.shard_id, k.created_at, k.action_id, k.guid)
 ),
 dropped_processing AS (
-    DELETE FROM clepsydra.processing_queue AS q USING stale AS k
+    DELETE FROM clepsydra.processing_queue AS q USING keys AS k
     WHERE k.scheduled_at IS NOT NULL
         AND (q.shard_id, q.scheduled_at, q.action_id, q.action_guid)
             BETWEEN (k.shard_id, k.scheduled_at, k.action_id, k.guid)
             AND (k.shard_id, k.scheduled_at, k.action_id, k.guid)
 )
-SELECT count(*) FROM moved;
+SELECT;
 
 -- What most batches of advances come to: all are of one kind, and nothing stands in their way. These say how many were carried
 -- out; if that is not all, the batch is judged by `advance`, under the same mark.

@@ -113,8 +113,15 @@ class PostgresStore:
     async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
         return await lookups.soon(self._calls, shard_id, incoming_from_us, until_us, limit)
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-        return await changes.migrate(self._calls, rows, stale, mark) if rows or stale else 0
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
+        return await changes.migrate(self._calls, rows, mark) if rows else 0
+
+    async def drop(self, rows: Sequence[Row]) -> None:
+        if rows:
+            await changes.drop(self._calls, rows)
+
+    async def check_writable(self) -> None:
+        await locking.release(self._calls, (), 0)
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         if not advances:

@@ -136,7 +136,7 @@ def _put_row(n: int, put: Put) -> tuple[object, ...]:
     )
 
 
-def migrate(connection: apsw.Connection, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+def migrate(connection: apsw.Connection, rows: Sequence[Row], mark: Mark) -> int:
     changes_before = connection.total_changes()
     for portion in portions(rows):
         bindings: list[object] = [*mark]
@@ -144,10 +144,12 @@ def migrate(connection: apsw.Connection, rows: Sequence[Row], stale: Sequence[Ro
             bindings += row[1:5]
         connection.execute(_MIGRATIONS.insert(bindings), bindings)
     # Each row that was there was written to one queue and deleted from the other.
-    moved = (connection.total_changes() - changes_before) // 2
+    return (connection.total_changes() - changes_before) // 2
+
+
+def drop(connection: apsw.Connection, rows: Sequence[Row]) -> None:
     for queue in Queue:
-        _drop(connection, queue, [row for row in stale if row.queue is queue])
-    return moved
+        _drop(connection, queue, [row for row in rows if row.queue is queue])
 
 
 def _drop(connection: apsw.Connection, queue: Queue, rows: Sequence[Row]) -> None:
@@ -231,6 +233,10 @@ def heartbeat(
     kept = {shard_id for (shard_id,) in fetch(connection, "heartbeat", {"now": now_us, "locks": json.dumps(locks)})}
     waiting: int = value(connection, "waiting_shards", {"stale_before": stale_before_us})
     return frozenset(lock.shard_id for lock in locks if lock.shard_id not in kept), waiting
+
+
+def check_writable(connection: apsw.Connection) -> None:
+    run(connection, "check_writable")
 
 
 def release(connection: apsw.Connection, locks: Sequence[Lock], now_us: int) -> None:

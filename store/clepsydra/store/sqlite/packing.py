@@ -11,9 +11,9 @@ from typing import Any
 
 import apsw
 
+from clepsydra.core.tables import make_action, make_due, make_row
 from clepsydra.store.port import Action, Due, Queue
 from clepsydra.store.sqlite.connection import fetch, value
-from clepsydra.store.tuples import action_of, due_of, row_of
 
 # A larger body is read by itself: to copy it once more costs more than a step.
 _PACKED_BYTES = 4096
@@ -26,17 +26,17 @@ def read_page(
     heads, bodies = value(connection, name, {"shard_id": shard_id, "packed_bytes": _PACKED_BYTES, **bounds})
     page, start = [], 0
     for at, action_id, guid, scheduled_at, rescheduled_at, planned_at, meta, spec, status in json.loads(heads):
-        row = row_of((queue, shard_id, at, action_id, guid, scheduled_at, rescheduled_at))
+        row = make_row((queue, shard_id, at, action_id, guid, scheduled_at, rescheduled_at))
         if planned_at is None:
-            page.append(due_of((row, None)))
+            page.append(make_due((row, None)))
         elif meta + spec + status > _PACKED_BYTES:
-            page.append(due_of((row, _action(connection, action_id))))
+            page.append(make_due((row, _action(connection, action_id))))
         else:
             spec_start = start + meta
             status_start = spec_start + spec
             end = status_start + status
             body = bodies[start:spec_start], bodies[spec_start:status_start], bodies[status_start:end]
-            page.append(due_of((row, action_of((action_id, guid, *body, planned_at)))))
+            page.append(make_due((row, make_action((action_id, guid, *body, planned_at)))))
             start = end
     return page
 

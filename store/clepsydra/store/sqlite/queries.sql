@@ -281,6 +281,10 @@ WHERE locked = 1
     AND (shard_id, last_lock_guid) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:locks))
 RETURNING shard_id;
 
+-- Changes nothing, but is refused where nothing may be changed.
+-- name: check_writable
+UPDATE shard_locks SET locked = locked WHERE false;
+
 -- name: waiting_shards
 SELECT count(*) FROM shard_locks WHERE locked = 0 OR last_heartbeat_at < :stale_before;
 

@@ -137,11 +137,18 @@ class SqliteStore:
     async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
         return await self._reader.run(lambda c: lookups.soon(c, shard_id, incoming_from_us, until_us, limit))
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-        if not rows and not stale:
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
+        if not rows:
             return 0
         # Nobody waits for it: what is due goes first.
-        return await self._writer.run(lambda c: changes.migrate(c, rows, stale, mark), can_wait=True)
+        return await self._writer.run(lambda c: changes.migrate(c, rows, mark), can_wait=True)
+
+    async def drop(self, rows: Sequence[Row]) -> None:
+        if rows:
+            await self._writer.run(lambda c: changes.drop(c, rows), can_wait=True)
+
+    async def check_writable(self) -> None:
+        await self._writer.run(changes.check_writable)
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         if not advances:

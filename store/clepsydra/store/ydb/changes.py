@@ -121,29 +121,35 @@ class Changes:
         )
         return {row["n"]: _ADVANCE_OUTCOMES[row["judgement"]] for row in results.rows()}
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
         """How many were moved by tries that told it: a row moved by a try of unknown outcome is not counted."""
         moving = list(dict.fromkeys(row for row in rows if row.queue is Queue.INCOMING))
-        named = [*moving, *stale]
         moved = 0
 
         async def send(places: Sequence[int]) -> dict[int, None]:
             nonlocal moved
-            dropped = [named[place] for place in places if place >= len(moving)]
-            sent = {
-                "$rows": parameters.incoming_keys([named[place] for place in places if place < len(moving)]),
-                "$stale_incoming": parameters.incoming_keys([row for row in dropped if row.queue is Queue.INCOMING]),
-                "$stale_processing": parameters.processing_keys(
-                    [row for row in dropped if row.queue is Queue.PROCESSING]
-                ),
-                **_marked(mark),
-            }
-            results = await self._sessions.write("migrate", sent)
+            keys = parameters.incoming_keys([moving[place] for place in places])
+            results = await self._sessions.write("migrate", {"$rows": keys, **_marked(mark)})
             moved += sum(row["moved"] for row in results.rows())
             return dict.fromkeys(places)
 
-        await self._tries.write_batch(_parts(list(range(len(named))), [0] * len(named)), send)
+        await self._tries.write_batch(_parts(list(range(len(moving))), [0] * len(moving)), send)
         return moved
+
+    async def drop(self, rows: Sequence[Row]) -> None:
+        async def send(places: Sequence[int]) -> dict[int, None]:
+            dropped = [rows[place] for place in places]
+            incoming = parameters.incoming_keys([row for row in dropped if row.queue is Queue.INCOMING])
+            processing = parameters.processing_keys([row for row in dropped if row.queue is Queue.PROCESSING])
+            await self._sessions.write("drop", {"$incoming": incoming, "$processing": processing})
+            return dict.fromkeys(places)
+
+        await self._tries.write_batch(_parts(list(range(len(rows))), [0] * len(rows)), send)
+
+    async def check_writable(self) -> None:
+        """Delete no rows: the server checks the permission before it finds out that there is nothing to do."""
+        nothing = {"$incoming": parameters.incoming_keys([]), "$processing": parameters.processing_keys([])}
+        await self._tries.write(lambda: self._sessions.write("drop", nothing))
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         for _ in range(_LOOKS):

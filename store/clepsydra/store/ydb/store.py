@@ -119,8 +119,15 @@ class YdbStore:
     async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
         return await self._tries.read(lambda: self._lookups.soon(shard_id, incoming_from_us, until_us, limit))
 
-    async def migrate(self, rows: Sequence[Row], stale: Sequence[Row], mark: Mark) -> int:
-        return await self._changes.migrate(rows, stale, mark) if rows or stale else 0
+    async def migrate(self, rows: Sequence[Row], mark: Mark) -> int:
+        return await self._changes.migrate(rows, mark) if rows else 0
+
+    async def drop(self, rows: Sequence[Row]) -> None:
+        if rows:
+            await self._changes.drop(rows)
+
+    async def check_writable(self) -> None:
+        await self._changes.check_writable()
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         if not advances:

@@ -7,7 +7,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from clepsydra.core.moments import MILLISECOND_US
+from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
 from clepsydra.tools import options
 from clepsydra.tools.output import console, print_json, table

@@ -6,7 +6,7 @@ import click
 
 from clepsydra.core import limits
 from clepsydra.core.clock import SystemClock
-from clepsydra.core.moments import duration_us, us_of
+from clepsydra.core.times import duration_us, us_of
 from clepsydra.tools import options
 from clepsydra.tools.client import Client, connected
 from clepsydra.tools.durations import exact

@@ -1,5 +1,75 @@
-"""What a worker executes: HTTP requests, Python handlers and log lines."""
+"""What a worker executes: one module for each target kind, under the name of the kind's field in a spec.
 
-from clepsydra.worker.targets.dispatch import Targets
+A module has a class `Executor`, which is made from `Resources` inside the event loop when the worker starts:
 
-__all__ = ["Targets"]
+    async def execute(self, group) -> Sequence[Result]    executes a group by one call; a result for each attempt
+    async def close(self) -> None
+
+A group has one attempt, except where a handler takes many payloads at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import NamedTuple, Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.core.action.attempt import Result
+from clepsydra.core.targets import KINDS
+from clepsydra.worker.handlers.registry import BatchHandler, Registry
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.targets.running import Group, RunningAttempt
+
+
+class Resources(NamedTuple):
+    """What executors are made from."""
+
+    settings: WorkerSettings
+    registry: Registry
+    log: FilteringBoundLogger
+
+
+class Executor(Protocol):
+    async def execute(self, group: Group) -> Sequence[Result]:
+        """Execute the attempts of a group once. The pool cancels this at the attempts' deadline."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Targets:
+    def __init__(self, settings: WorkerSettings, registry: Registry, log: FilteringBoundLogger) -> None:
+        self._resources = Resources(settings, registry, log)
+        self._batch_handlers = registry.batch_handlers
+        # By the name of the kind, from `start` on.
+        self.executors: dict[str, Executor] = {}
+
+    async def start(self) -> None:
+        for kind in KINDS:
+            module = import_module(f"{__name__}.{kind}")
+            self.executors[kind] = module.Executor(self._resources)
+
+    async def close(self) -> None:
+        """Threads whose handlers never return are left behind; they are daemons."""
+        for executor in self.executors.values():
+            await executor.close()
+        self.executors.clear()
+
+    def groups(self, attempts: Sequence[RunningAttempt]) -> Sequence[Group]:
+        """The attempts in groups, each of which is executed by one call."""
+        if not self._batch_handlers:
+            return [(running,) for running in attempts]
+        return list(self._grouped(attempts))
+
+    def _grouped(self, attempts: Sequence[RunningAttempt]) -> Iterator[Group]:
+        together: dict[BatchHandler, list[RunningAttempt]] = {}
+        for running in attempts:
+            attempt = running.attempt
+            handler = self._batch_handlers.get(attempt.target.name) if attempt.kind == "handler" else None
+            if handler is None:
+                yield (running,)
+            else:
+                together.setdefault(handler, []).append(running)
+        for handler, group in together.items():
+            for start in range(0, len(group), handler.batch):
+                yield group[start : start + handler.batch]

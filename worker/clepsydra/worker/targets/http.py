@@ -1,10 +1,12 @@
 """Executes HTTP requests.
 
-A response is read up to a limit and never decompressed; redirects are not followed, cookies are not kept, and neither
-proxies nor credentials are taken from the worker's environment: a request goes where its spec says, with what its spec
-says, and nowhere else. There is no timeout here: the attempt's deadline cancels the call, which closes its connection.
+A response is read up to a limit and never decompressed, redirects are not followed, cookies are not kept, and neither
+proxies nor credentials are taken from the worker's environment: a request goes exactly where its spec says, with
+exactly what its spec says. There is no timeout here: the attempt's deadline cancels the call, which closes its
+connection.
 """
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from importlib.metadata import version
 
@@ -18,27 +20,29 @@ from aiohttp import (
     TCPConnector,
 )
 
+from clepsydra.core.action.attempt import SUCCESS, Result
 from clepsydra.v1.action_pb2 import HttpRequest
-from clepsydra.worker.context import Context
-from clepsydra.worker.result import SUCCESS, Result, failure
-from clepsydra.worker.settings import WorkerSettings
-from clepsydra.worker.targets.http_errors import connection_trouble
+from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.targets import Resources
+from clepsydra.worker.targets.failures import failure
+from clepsydra.worker.targets.http_errors import describe_connection_error
 from clepsydra.worker.targets.http_request import UnsendableRequest, headers_of, method_of, url_of
 from clepsydra.worker.targets.retry_after import retry_after_us
+from clepsydra.worker.targets.running import Group
 
-# Common servers close idle connections after 5 seconds; a request sent at that very moment would fail for nothing.
+# Common servers close idle connections after 5 seconds; a request sent at that moment would fail for no reason.
 _KEEP_ALIVE_S = 4.0
-# Of an error's body, this much is shown.
+# How much of an error's body is shown.
 _EXCERPT_BYTES = 512
 _RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
-class HttpTarget:
+class Executor:
     """Its session is opened by the first request: many workers never send one."""
 
-    def __init__(self, settings: WorkerSettings) -> None:
-        self._response_bytes = settings.http_response_bytes
-        self._connections = settings.http_connections
+    def __init__(self, resources: Resources) -> None:
+        self._response_bytes = resources.settings.http_response_bytes
+        self._connections = resources.settings.http_connections
         self._opened: ClientSession | None = None
 
     @property
@@ -58,14 +62,18 @@ class HttpTarget:
         if self._opened is not None:
             await self._opened.close()
 
-    async def execute(self, request: HttpRequest, context: Context) -> Result:
+    async def execute(self, group: Group) -> Sequence[Result]:
+        [running] = group
+        return (await self._execute(running.attempt.target, running.context),)
+
+    async def _execute(self, request: HttpRequest, context: Context) -> Result:
         try:
             return await self._send(request, context)
         except (UnsendableRequest, InvalidURL) as error:
             reason = str(error) if isinstance(error, UnsendableRequest) else "its URL is not valid"
             return failure(f"the request cannot be sent: {reason}", retryable=False)
         except (ClientError, OSError) as error:
-            return failure(connection_trouble(error))
+            return failure(describe_connection_error(error))
         except ValueError as error:
             return failure(f"the request cannot be sent: {error}", retryable=False)
 

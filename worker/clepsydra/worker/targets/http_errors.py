@@ -1,6 +1,6 @@
-"""What went wrong between the worker and a target, in one sentence that a user understands.
+"""Connection errors between a worker and an HTTP server, each as one sentence.
 
-Never the URL: it is in the spec already, and it may hold credentials.
+The URL is left out: it is in the spec already, and it may hold credentials.
 """
 
 import os
@@ -16,7 +16,7 @@ from aiohttp import (
 )
 
 
-def connection_trouble(error: Exception) -> str:
+def describe_connection_error(error: Exception) -> str:
     if isinstance(error, ClientConnectorError):
         return _could_not_connect(error)
     if isinstance(error, ServerDisconnectedError):

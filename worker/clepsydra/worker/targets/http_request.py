@@ -1,4 +1,4 @@
-"""From a spec's request to what goes over the wire."""
+"""From the request in a spec to the request that is sent."""
 
 import re
 from collections.abc import Iterable
@@ -9,16 +9,16 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from clepsydra.v1.action_pb2 import HttpHeader, HttpRequest
-from clepsydra.worker.context import Context
+from clepsydra.worker.handlers.context import Context
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _ENCODED_URL = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
 _PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
 
-# The connection is the worker's: what describes it, or how the body is framed, is written by the HTTP client. A wrong
-# length would make the rest of one request the beginning of the next.
-_OF_THE_CONNECTION = frozenset(
+# The HTTP client writes the headers that describe the connection or the framing of the body. With a wrong length, the
+# rest of one request would become the beginning of the next.
+_CONNECTION_HEADERS = frozenset(
     {
         "connection",
         "content-length",
@@ -34,7 +34,7 @@ _OF_THE_CONNECTION = frozenset(
 
 
 class UnsendableRequest(Exception):
-    """The spec's request cannot be put on the wire: no retry will change that."""
+    """The request cannot be sent, and no retry will change that."""
 
 
 def method_of(request: HttpRequest) -> str:
@@ -46,7 +46,7 @@ def method_of(request: HttpRequest) -> str:
 
 
 def url_of(text: str) -> URL:
-    """The URL exactly as it was given, if it is properly encoded: servers may have signed it; otherwise encoded."""
+    """The URL exactly as given if it is properly encoded, because it may be signed; otherwise encoded."""
     try:
         url = URL(text, encoded=_ENCODED_URL.fullmatch(text) is not None)
         port = url.port
@@ -58,14 +58,11 @@ def url_of(text: str) -> URL:
 
 
 def headers_of(given: Iterable[HttpHeader], context: Context) -> CIMultiDict[str]:
-    """The spec's headers and the attempt's context.
-
-    What tells the target about the attempt is always the worker's: the scheduler refuses specs that bring it.
-    """
+    """The spec's headers, and those that describe the attempt, which a spec cannot bring."""
     headers: CIMultiDict[str] = CIMultiDict()
     for header in given:
         _check(header)
-        if header.name.lower() not in _OF_THE_CONNECTION:
+        if header.name.lower() not in _CONNECTION_HEADERS:
             headers.add(header.name, header.value)
     headers["Idempotency-Key"] = context.idempotency_key
     headers["Clepsydra-Action-Id"] = _ascii(context.action_id)
@@ -85,7 +82,7 @@ def _check(header: HttpHeader) -> None:
 
 
 def _ascii(action_id: str) -> str:
-    """Ids may hold any character; headers are ASCII. What is not goes percent-encoded, and so does the percent sign."""
+    """Ids may hold any character, headers only ASCII: other characters, and the percent sign, are percent-encoded."""
     return quote(action_id, safe=_PRINTABLE_ASCII)
 
 

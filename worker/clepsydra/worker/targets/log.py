@@ -1,25 +1,34 @@
-"""The target for trying things out: a line in the worker's log."""
+"""Writes a line to the worker's log: for trying things out."""
 
-from structlog.typing import FilteringBoundLogger
+from collections.abc import Sequence
 
-from clepsydra.v1.action_pb2 import LogLine
-from clepsydra.worker.context import Context
-from clepsydra.worker.result import SUCCESS, Result
+from clepsydra.core.action.attempt import SUCCESS, Result
+from clepsydra.worker.targets import Resources
+from clepsydra.worker.targets.running import Group
 
 
-def write_line(log: FilteringBoundLogger, line: LogLine, context: Context) -> Result:
-    log.info(
-        _in_one_line(line.message),
-        action_id=context.action_id,
-        attempt_id=context.attempt_id,
-        attempt_number=context.attempt_number,
-        scheduled_time=context.scheduled_time.isoformat(),
-    )
-    return SUCCESS
+class Executor:
+    def __init__(self, resources: Resources) -> None:
+        self._log = resources.log
+
+    async def close(self) -> None:
+        """Nothing was opened."""
+
+    async def execute(self, group: Group) -> Sequence[Result]:
+        [running] = group
+        context = running.context
+        self._log.info(
+            _in_one_line(running.attempt.target.message),
+            action_id=context.action_id,
+            attempt_id=context.attempt_id,
+            attempt_number=context.attempt_number,
+            scheduled_time=context.scheduled_time.isoformat(),
+        )
+        return (SUCCESS,)
 
 
 def _in_one_line(message: str) -> str:
-    """Control characters are shown, not obeyed: a message must not look like two lines of the log.
+    """Control characters are escaped: a message must not look like two lines of the log.
 
     >>> _in_one_line("water" + chr(10) + "clock")
     'water\\\\nclock'

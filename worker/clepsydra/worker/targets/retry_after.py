@@ -1,11 +1,11 @@
-"""What an HTTP server asks for with `Retry-After`."""
+"""The wait that an HTTP server asks for with `Retry-After`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from clepsydra.core.limits import RETRY_DELAY_MAX_US
-from clepsydra.core.moments import SECOND_US
+from clepsydra.core.action.spec import RETRY_DELAY_MAX_US
+from clepsydra.core.times import SECOND_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -13,8 +13,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def retry_after_us(headers: Mapping[str, str], fallback_now_us: int) -> int | None:
     """The wait that the server asks for, or None if the retry policy shall decide.
 
-    A date is compared with the server's own `Date`, so that its clock need not agree with ours; `fallback_now_us`
-    serves when it sends none. Zero, the past and nonsense leave the wait to the policy, which does not hammer.
+    A date is compared with the server's own `Date`, so that its clock need not agree with ours; `fallback_now_us` is
+    used if it sends none. Zero, the past and unreadable values leave the wait to the policy.
 
     >>> retry_after_us({"Retry-After": "120"}, 0)
     120000000
@@ -23,7 +23,7 @@ def retry_after_us(headers: Mapping[str, str], fallback_now_us: int) -> int | No
     """
     asked = headers.get("Retry-After", "").strip()
     if asked.isascii() and asked.isdigit():
-        # More digits than any allowed wait has: an int of unbounded length is not even parsed.
+        # An integer with more digits than any allowed wait is not even parsed.
         wait_us = int(asked) * SECOND_US if len(asked) < 18 else RETRY_DELAY_MAX_US
     else:
         until_us = _http_date_us(asked)

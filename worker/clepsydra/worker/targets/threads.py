@@ -1,11 +1,11 @@
 """A bounded number of threads for handlers that are not coroutines.
 
-Python cannot stop a thread. A job that goes on after its attempt was given up keeps its thread until it returns: such
-a thread is *held*. There are never more than `limit` threads, held ones included; when all of them are held, `run`
-refuses at once, because waiting would only use up the time of the next attempts. Threads are daemons, so that one that
-never returns does not keep the process from ending, which is why concurrent.futures does not serve here.
+Python cannot stop a thread. A job that goes on after its attempt was given up keeps its thread until it returns: such a
+thread is *held*. There are never more than `limit` threads, held ones included; when all of them are held, `run`
+refuses at once, because waiting would only use up the time of the next attempts. Threads are daemons, so that a job
+that never returns does not keep the process from ending; those of concurrent.futures would.
 
-Everything is counted in the event loop; threads only take jobs and hand back what became of them.
+All counting is done in the event loop; threads only take jobs and hand back their results.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class ThreadsHeld(Exception):
 
 
 class JobFailed(Exception):
-    """A job has no result: it raised, although it promised not to, or it was given up before it started."""
+    """A job has no result: it raised although it must not, or it was given up before it started."""
 
 
 class _Job(Generic[_T]):
@@ -71,7 +71,7 @@ class Threads:
             raise
 
     def close(self) -> None:
-        """Let idle threads end now, and the others when their jobs return."""
+        """End idle threads now, and the others when their jobs return."""
         for _ in range(self._started):
             self._jobs.put(None)
         self._started = 0
@@ -86,9 +86,9 @@ class Threads:
             try:
                 self._loop.call_soon_threadsafe(self._end, job, outcome)
             except RuntimeError:
-                # The loop has been closed: nobody waits for this job or any other.
+                # The event loop is closed: nobody waits for this job or any other.
                 return
-            del job, outcome  # a thread that waits keeps nothing alive
+            del job, outcome  # an idle thread must not keep them alive
 
     def _end(self, job: _Job[_T], outcome: _T | JobFailed) -> None:
         job.ended = True
@@ -109,7 +109,7 @@ def _outcome(job: _Job[_T]) -> _T | JobFailed:
         return JobFailed("given up before it started")
     try:
         return job.run()
-    except BaseException as error:  # whatever it is, it must not end the thread, whose place would be lost
+    except BaseException as error:  # it must not end the thread, whose place would be lost
         failed = JobFailed(f"{type(error).__name__} in a thread")
         failed.__cause__ = error
         return failed

@@ -1,0 +1,329 @@
+"""The state machine: what an event means for an action, as one pure function.
+
+`step` maps (spec, status, event, moment) to the new status and the next time of the action's row. No time means that
+the action and its row are removed. The guard of the stores relies on two properties of `step`:
+
+- within a life, every new status plans a later time than the one before (by a microsecond if need be), so that
+  `status_scheduled_at` is a version of the status;
+- a row never moves to its own time, so that the row's key is a version of the row.
+
+`decide` says what to do with a row that has come due.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from clepsydra.core.action.events import (
+    Accepted,
+    Began,
+    Decision,
+    Deleted,
+    Event,
+    Expired,
+    Failed,
+    Interrupted,
+    Paused,
+    Purged,
+    Resumed,
+    RunRequested,
+    Succeeded,
+)
+from clepsydra.core.action.retry import attempts_are_used_up, requested_delay_us, retry_delay_us, would_take_too_long
+from clepsydra.core.action.schedule import first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
+from clepsydra.core.times import END_OF_TIME_US, duration_us, set_us, us_of
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Spec, Status
+
+LIVE = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})
+ENDED = frozenset({action_pb2.SUCCEEDED, action_pb2.FAILED, action_pb2.EXPIRED})
+KEPT = ENDED | {action_pb2.DELETED}
+
+
+class Step(NamedTuple):
+    """The result of an event: the new status, and the next time of the row. No time: both are removed."""
+
+    status: Status
+    at_us: int | None
+
+
+class Moment(NamedTuple):
+    """The circumstances of an event."""
+
+    now_us: int
+    # The time of the row that the event moves. None: the event makes a new row, as every change by a user does.
+    row_at_us: int | None = None
+    # A random number from 0 up to 1, for the jitter of retries.
+    fraction: float = 0.5
+
+
+class ImpossibleEvent(Exception):
+    """The event has no meaning in the action's state: the caller did not ask `decide`, or a check is missing."""
+
+
+def step(spec: Spec, status: Status, event: Event, moment: Moment) -> Step:
+    """What an event means for an action. Neither spec nor status is changed."""
+    kind = type(event)
+    if status.state not in ALLOWED_STATES[kind]:
+        raise ImpossibleEvent(f"{kind.__name__} means nothing to an action that is {_name_of(status.state)}")
+    return _TRANSITIONS[kind](spec, status, event, moment)
+
+
+def decide(spec: Spec, status: Status, row_at_us: int, now_us: int) -> Decision:
+    """What to do with a live row that has come due."""
+    state = status.state
+    if state not in LIVE:
+        return Decision.PURGE if state in KEPT else Decision.WAIT
+    if row_at_us != us_of(status.scheduled_time):
+        return Decision.INTERRUPT
+    if _start_deadline_has_passed(spec, status, now_us):
+        return Decision.EXPIRE
+    return Decision.BEGIN
+
+
+def attempt_number(status: Status) -> int:
+    """The number of the next attempt within its occurrence."""
+    if not status.HasField("occurrence"):
+        return 1
+    occurrence = status.occurrence
+    return occurrence.failed_attempts + occurrence.interrupted_attempts + 1
+
+
+def idempotency_key(guid: str, occurrence_us: int) -> str:
+    """The same for every attempt at one occurrence of one life, and for nothing else."""
+    return f"{guid}-{occurrence_us}"
+
+
+def attempt_id(guid: str, occurrence_us: int, number: int) -> str:
+    return f"{guid}-{occurrence_us}-{number}"
+
+
+def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> Step:
+    at_us = first_occurrence(spec.schedule, moment.now_us)
+    return _plan_if_any(spec, Status(), None, moment) if at_us is None else _plan_first(Status(), at_us, moment)
+
+
+def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Step:
+    paused = _copy(status)
+    paused.state = action_pb2.PAUSED
+    set_us(paused.scheduled_time, END_OF_TIME_US)
+    return Step(paused, END_OF_TIME_US)
+
+
+def _resumed(spec: Spec, status: Status, _event: Resumed, moment: Moment) -> Step:
+    resumed = _copy(status)
+    occurrence_us = us_of(status.occurrence_time)
+    following = resumed_occurrence(spec.schedule, occurrence_us, status.counters.runs, moment.now_us)
+    resumed.counters.missed_occurrences += following.missed
+    return _plan_if_any(spec, resumed, following.at_us, moment)
+
+
+def _run_requested(_spec: Spec, status: Status, _event: RunRequested, moment: Moment) -> Step:
+    requested = _copy(status)
+    # A user has looked at it: the limit on interruptions starts over.
+    requested.counters.consecutive_interrupted_attempts = 0
+    return _plan_occurrence(requested, moment.now_us, moment)
+
+
+def _deleted(_spec: Spec, status: Status, event: Deleted, moment: Moment) -> Step:
+    tombstone = _copy(status)
+    tombstone.state = action_pb2.DELETED
+    return _plan(tombstone, moment.now_us + event.retention_us, moment)
+
+
+def _began(spec: Spec, status: Status, event: Began, moment: Moment) -> Step:
+    lease_us = min(duration_us(spec.attempt_timeout), event.lease_us) + event.grace_us
+    starts_us = max(moment.now_us, _row_at(moment))
+    return Step(status, starts_us + lease_us)
+
+
+def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> Step:
+    done = _copy(status)
+    done.last_attempt.CopyFrom(event.attempt)
+    counters = done.counters
+    counters.succeeded_attempts += 1
+    counters.consecutive_failed_attempts = 0
+    counters.consecutive_interrupted_attempts = 0
+    counters.runs += 1
+    return _go_on(spec, done, moment, action_pb2.SUCCEEDED, "")
+
+
+def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
+    failed = _copy(status)
+    failed.last_attempt.CopyFrom(event.attempt)
+    counters = failed.counters
+    counters.failed_attempts += 1
+    counters.consecutive_failed_attempts += 1
+    counters.consecutive_interrupted_attempts = 0
+    occurrence = failed.occurrence
+    occurrence.failed_attempts += 1
+    if not occurrence.HasField("first_attempt_time"):
+        occurrence.first_attempt_time.CopyFrom(event.attempt.start_time)
+    if event.retry_after_us is None:
+        delay_us = retry_delay_us(spec.retry, occurrence.failed_attempts, moment.fraction)
+    else:
+        delay_us = requested_delay_us(event.retry_after_us)
+    retry_at_us = moment.now_us + delay_us
+    given_up = _why_no_retry(spec, failed, event, moment, retry_at_us)
+    if given_up is None:
+        failed.state = action_pb2.RETRYING
+        return _plan(failed, retry_at_us, moment)
+    counters.runs += 1
+    return _go_on(spec, failed, moment, action_pb2.FAILED, given_up)
+
+
+def _why_no_retry(spec: Spec, status: Status, event: Failed, moment: Moment, retry_at_us: int) -> str | None:
+    if not event.retryable:
+        return "the target asked not to be tried again"
+    if attempts_are_used_up(spec.retry, status.occurrence.failed_attempts):
+        return "the retry policy's attempts are used up"
+    if would_take_too_long(spec.retry, us_of(status.occurrence.first_attempt_time), retry_at_us):
+        return "the retry policy's time is used up"
+    if retry_at_us >= END_OF_TIME_US:
+        return "the next retry would lie beyond the end of time"
+    occurrence_us = us_of(status.occurrence_time)
+    if retry_gives_way(spec.schedule, occurrence_us, status.counters.runs + 1, moment.now_us, retry_at_us):
+        return "the next occurrence comes first"
+    return None
+
+
+def _interrupted(spec: Spec, status: Status, event: Interrupted, moment: Moment) -> Step:
+    interrupted = _copy(status)
+    interrupted.last_attempt.CopyFrom(event.attempt)
+    counters = interrupted.counters
+    counters.interrupted_attempts += 1
+    counters.consecutive_interrupted_attempts += 1
+    interrupted.occurrence.interrupted_attempts += 1
+    if not interrupted.occurrence.HasField("first_attempt_time"):
+        interrupted.occurrence.first_attempt_time.CopyFrom(event.attempt.start_time)
+    if 0 < spec.interruption_limit <= counters.consecutive_interrupted_attempts:
+        # A periodic action ends as well: it would go on killing workers.
+        counters.runs += 1
+        return _end(spec, interrupted, moment, action_pb2.FAILED, "its attempts were interrupted too often in a row")
+    interrupted.state = action_pb2.RETRYING
+    return _plan(interrupted, moment.now_us, moment)
+
+
+def _expired(spec: Spec, status: Status, _event: Expired, moment: Moment) -> Step:
+    expired = _copy(status)
+    expired.counters.expired_occurrences += 1
+    return _go_on(spec, expired, moment, action_pb2.EXPIRED, "it could not start within its start deadline")
+
+
+def _purged(_spec: Spec, status: Status, _event: Purged, moment: Moment) -> Step:
+    return _remove(_copy(status), moment)
+
+
+def _go_on(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:
+    """The occurrence has ended: plan the next one, or end the action with the given state."""
+    schedule = spec.schedule
+    if schedule.HasField("periodic"):
+        occurrence_us = us_of(status.occurrence_time)
+        following = next_occurrence(schedule, occurrence_us, status.counters.runs, moment.now_us)
+        status.counters.missed_occurrences += following.missed
+        if following.at_us is not None:
+            return _plan_occurrence(status, following.at_us, moment)
+    return _end(spec, status, moment, ending, reason)
+
+
+def _end(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:
+    status.state = ending
+    status.reason = reason
+    retention = spec.retention
+    kept = retention.after_success if ending == action_pb2.SUCCEEDED else retention.after_failure
+    kept_us = duration_us(kept)
+    # A change by a user always makes a row; a worker purges it as soon as it sees it.
+    if kept_us == 0 and moment.row_at_us is not None:
+        return _remove(status, moment)
+    return _plan(status, moment.now_us + kept_us, moment)
+
+
+def _remove(status: Status, moment: Moment) -> Step:
+    """Remove the action; or leave a tombstone while calls that made an earlier life may still be retried."""
+    if moment.now_us >= us_of(status.removable_time):
+        return Step(status, None)
+    status.state = action_pb2.DELETED
+    return _plan(status, us_of(status.removable_time), moment)
+
+
+def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) -> Step:
+    if at_us is None:
+        return _end(spec, status, moment, action_pb2.EXPIRED, "no occurrence of it is left")
+    return _plan_occurrence(status, at_us, moment)
+
+
+def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
+    status.reason = ""
+    status.ClearField("occurrence")
+    return _plan_first(status, at_us, moment)
+
+
+def _plan_first(status: Status, at_us: int, moment: Moment) -> Step:
+    """Plan an occurrence that has had no attempt."""
+    status.state = action_pb2.SCHEDULED
+    set_us(status.occurrence_time, at_us)
+    return _plan(status, at_us, moment)
+
+
+def _plan(status: Status, at_us: int, moment: Moment) -> Step:
+    """Plan a time that is later than any the status had, and that is not the row's own."""
+    at_us, planned = min(at_us, END_OF_TIME_US), status.scheduled_time
+    if moment.row_at_us is not None:
+        at_us = max(at_us, us_of(planned) + 1)
+        if at_us == moment.row_at_us:
+            at_us += 1
+    set_us(planned, at_us)
+    return Step(status, at_us)
+
+
+def _start_deadline_has_passed(spec: Spec, status: Status, now_us: int) -> bool:
+    if not spec.HasField("start_deadline") or attempt_number(status) > 1:
+        return False
+    return now_us > us_of(status.occurrence_time) + duration_us(spec.start_deadline)
+
+
+def _row_at(moment: Moment) -> int:
+    assert moment.row_at_us is not None, "an attempt begins with a row"
+    return moment.row_at_us
+
+
+def _copy(status: Status) -> Status:
+    copied = Status()
+    copied.CopyFrom(status)
+    return copied
+
+
+def _name_of(state: int) -> str:
+    # A newer version may have written a state that this version has no name for.
+    return action_pb2.State.Name(state) if state in action_pb2.State.values() else str(state)
+
+
+_ANY_STATE = frozenset(action_pb2.State.values())
+
+# The states in which an event can happen. The diagram in docs/ is drawn from this table and from `step` itself.
+ALLOWED_STATES: dict[type[Any], frozenset[int]] = {
+    Accepted: _ANY_STATE,
+    Paused: LIVE,
+    Resumed: frozenset({action_pb2.PAUSED}),
+    RunRequested: LIVE | ENDED,
+    Deleted: LIVE | ENDED | {action_pb2.PAUSED},
+    Began: LIVE,
+    Succeeded: LIVE,
+    Failed: LIVE,
+    Interrupted: LIVE,
+    Expired: frozenset({action_pb2.SCHEDULED}),
+    Purged: KEPT,
+}
+
+_TRANSITIONS: dict[type[Any], Callable[[Spec, Status, Any, Moment], Step]] = {
+    Accepted: _accepted,
+    Paused: _paused,
+    Resumed: _resumed,
+    RunRequested: _run_requested,
+    Deleted: _deleted,
+    Began: _began,
+    Succeeded: _succeeded,
+    Failed: _failed,
+    Interrupted: _interrupted,
+    Expired: _expired,
+    Purged: _purged,
+}

@@ -1,0 +1,95 @@
+"""Begins and successes of the first attempt at an action that calls a handler once."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from clepsydra.core.action.attempt import SUCCESS, Attempt
+from clepsydra.core.action.events import Decision
+from clepsydra.core.action.spec import ATTEMPT_TIMEOUT_DEFAULT_US, RETENTION_AFTER_SUCCESS_DEFAULT_US
+from clepsydra.core.fastpath.bytes_of_action import (
+    encode_after_id,
+    encode_first_success,
+    encode_success_status,
+    encode_time,
+    handler_in,
+    waiting_time,
+)
+from clepsydra.core.plan import Begin, BeginTerms, Ended
+from clepsydra.core.tables import Action, Advance, Due, Queue, Row, make_advance, make_row
+from clepsydra.core.times import END_OF_TIME_US
+from clepsydra.v1.action_pb2 import PythonHandler
+
+_make_begin: Callable[[tuple[Any, ...]], Begin] = partial(tuple.__new__, Begin)
+
+# Looking up a member of an enum takes time, and these are needed for every action.
+_BEGIN, _PROCESSING = Decision.BEGIN, Queue.PROCESSING
+
+assert RETENTION_AFTER_SUCCESS_DEFAULT_US > 0, "a success that is not kept would be removed, and has no status"
+
+
+class _FirstAttempt(Attempt):
+    """An attempt that was begun here: its type says that its action is of the common kind."""
+
+    __slots__ = ()
+
+
+def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Begin | None]:
+    worker, lease_us, grace_us, _ = terms
+    row_moves_by_us = min(ATTEMPT_TIMEOUT_DEFAULT_US, lease_us) + grace_us
+    planned: list[Begin | None] = []
+    for row, action in rows:
+        handler = None if action is None else _handler_to_call(row, action)
+        if action is None or handler is None:
+            planned.append(None)
+            continue
+        at_us = action.scheduled_at_us
+        starts_us = max(now_us, at_us)
+        to_us = starts_us + row_moves_by_us
+        moved = make_row((_PROCESSING, row.shard_id, to_us, row.action_id, row.guid, to_us, None))
+        deadline_us = starts_us + ATTEMPT_TIMEOUT_DEFAULT_US
+        attempt = _FirstAttempt(moved, action, "handler", handler, at_us, 1, deadline_us, to_us - grace_us, worker)
+        planned.append(_make_begin((make_advance((row, to_us, None, None, None)), _BEGIN, attempt)))
+    return planned
+
+
+def _handler_to_call(row: Row, action: Action) -> PythonHandler | None:
+    """None if the action is not of the common kind, or an attempt at it was begun before."""
+    handler = handler_in(action.spec)
+    if handler is None or row.scheduled_at_us != action.scheduled_at_us or waiting_time(action.status) is None:
+        return None
+    try:
+        return PythonHandler.FromString(handler)
+    except DecodeError:
+        return None
+
+
+def plan_ends(ended: Sequence[Ended], ended_us: int) -> list[Advance | None]:
+    kept_until_us = ended_us + RETENTION_AFTER_SUCCESS_DEFAULT_US
+    end, kept_until = _encoded_end(ended_us)
+    planned: list[Advance | None] = []
+    for attempt, result, _ in ended:
+        action, row = attempt.action, attempt.row
+        at = waiting_time(action.status) if result is SUCCESS and type(attempt) is _FirstAttempt else None
+        # Where clocks went wrong, the state machine finds a time that the row never had.
+        if at is None or not row.at_us < kept_until_us < END_OF_TIME_US:
+            planned.append(None)
+            continue
+        after_id = _after_id(attempt.worker, attempt.started_us, end)
+        status = encode_success_status(at, encode_first_success(attempt.id.encode(), after_id), kept_until)
+        planned.append(make_advance((row, kept_until_us, action.scheduled_at_us, status, kept_until_us)))
+    return planned
+
+
+@lru_cache(1)
+def _encoded_end(ended_us: int) -> tuple[bytes, bytes]:
+    """The end of attempts and of the retention that follows, encoded once for all that end together."""
+    return encode_time(ended_us), encode_time(ended_us + RETENTION_AFTER_SUCCESS_DEFAULT_US)
+
+
+@lru_cache(16)
+def _after_id(worker: str, started_us: int, end: bytes) -> bytes:
+    """Cached, because attempts start and end together by the hundred."""
+    return encode_after_id(worker.encode(), encode_time(started_us), end)

@@ -1,0 +1,194 @@
+"""The seam for speed: what a list of requests, of due rows, or of ended attempts comes to.
+
+Each of the three functions takes a list and returns a list of the same length. The state machine can plan all of it.
+Before it stands the fast path, which recognises the common case and plans it cheaply, with the same bytes as the
+result. Nobody else knows that there is a fast path; without the folder `fastpath` everything works as before, more
+slowly.
+"""
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from clepsydra.core.action.attempt import Attempt, Result, attempt_id
+from clepsydra.core.action.creation import ImpossibleNow, action_id_of, new_action
+from clepsydra.core.action.events import Began, Decision, Event, Expired, Failed, Interrupted, Purged, Succeeded
+from clepsydra.core.action.state_machine import KEPT, Moment, Step, attempt_number, decide, step
+from clepsydra.core.plan import Begin, BeginTerms, Ended, Refusal
+from clepsydra.core.tables import Action, Advance, Due, Queue, Row
+from clepsydra.core.times import MILLISECOND_US, duration_us, set_us, us_of
+from clepsydra.core.validation.requests import violations_of
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Spec, Status
+from clepsydra.v1.scheduler_pb2 import CreateActionRequest
+
+
+def _load_fastpath() -> ModuleType | None:
+    """The folder may be deleted. Tests turn it off with a variable, to show that nothing but speed depends on it."""
+    if os.environ.get("CLEPSYDRA_FASTPATH") == "off" or find_spec("clepsydra.core.fastpath") is None:
+        return None
+    return import_module("clepsydra.core.fastpath")
+
+
+fastpath = _load_fastpath()
+
+
+def plan_creations(
+    requests: Sequence[CreateActionRequest], generated_ids: Sequence[str], guids: Sequence[str], now_us: int
+) -> list[Action | Refusal]:
+    """Each request as the action that would be stored if nothing is there, or why it is refused.
+
+    An action that is created without an id gets the generated one.
+    """
+    planned: list[Any]
+    planned = fastpath.plan_creations(requests, generated_ids, guids, now_us) if fastpath else [None] * len(requests)
+    if all(planned):
+        return planned
+    return [
+        _plan_creation(request, generated_id, guid, now_us) if action is None else action
+        for action, request, generated_id, guid in zip(planned, requests, generated_ids, guids, strict=True)
+    ]
+
+
+def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Begin]:
+    """What to write for each due row. Every row must have its action."""
+    planned: list[Any] = fastpath.plan_begins(rows, now_us, terms) if fastpath else [None] * len(rows)
+    if all(planned):
+        return planned
+    return [
+        _plan_begin(due, now_us, terms) if begin is None else begin for begin, due in zip(planned, rows, strict=True)
+    ]
+
+
+def plan_ends(ended: Sequence[Ended], ended_us: int) -> list[Advance]:
+    """What to write for each attempt that ended at this time, which must be one that `end_time_us` returned."""
+    planned: list[Any] = fastpath.plan_ends(ended, ended_us) if fastpath else [None] * len(ended)
+    if all(planned):
+        return planned
+    return [
+        _plan_end(each, ended_us) if advance is None else advance for advance, each in zip(planned, ended, strict=True)
+    ]
+
+
+def end_time_us(now_us: int) -> int:
+    """Attempts that end within a millisecond are recorded with one end time, rounded up."""
+    return -(-now_us // MILLISECOND_US) * MILLISECOND_US
+
+
+def _plan_creation(request: CreateActionRequest, generated_id: str, guid: str, now_us: int) -> Action | Refusal:
+    violations = violations_of(request)
+    if violations:
+        return Refusal(violations, depends_on_time=False)
+    try:
+        return new_action(request.action, action_id_of(request, generated_id), guid, now_us)
+    except ImpossibleNow as error:
+        return Refusal(error.violations, depends_on_time=True)
+
+
+def _plan_begin(due: Due, now_us: int, terms: BeginTerms) -> Begin:
+    row, action = due
+    assert action is not None, "rows with old guids are dropped, not begun"
+    try:
+        spec, status = Spec.FromString(action.spec), Status.FromString(action.status)
+    except DecodeError:
+        return _set_aside(row, action, now_us, terms)
+    decision = decide(spec, status, row.scheduled_at_us, now_us)
+    moment = Moment(now_us, row.scheduled_at_us)
+    if decision is Decision.PURGE:
+        return Begin(_written(row, action, step(spec, status, Purged(), moment)), decision)
+    if decision is Decision.WAIT or not spec.WhichOneof("target"):
+        # A newer version wrote a state or a target that this version does not know.
+        return _set_aside(row, action, now_us, terms)
+    if decision is Decision.EXPIRE:
+        return Begin(_written(row, action, step(spec, status, Expired(), moment)), decision)
+    if decision is Decision.INTERRUPT:
+        return _begin_after_interruption(row, action, spec, status, moment, terms)
+    to_us = _lease_end_us(spec, status, moment, terms)
+    return Begin(Advance(row, to_us), decision, _attempt(row, action, spec, status, to_us, now_us, terms))
+
+
+def _begin_after_interruption(
+    row: Row, action: Action, spec: Spec, status: Status, moment: Moment, terms: BeginTerms
+) -> Begin:
+    """The attempt in flight never ended: count it, and begin the next one in the same advance."""
+    interrupted = step(spec, status, Interrupted(_interrupted_attempt(row, status, moment.now_us)), moment)
+    advance = _written(row, action, interrupted)
+    if interrupted.status.state in KEPT or interrupted.at_us is None:
+        return Begin(advance, Decision.INTERRUPT)
+    assert advance.status is not None
+    to_us = _lease_end_us(spec, interrupted.status, moment, terms)
+    action = action._replace(status=advance.status, scheduled_at_us=interrupted.at_us)
+    attempt = _attempt(row, action, spec, interrupted.status, to_us, moment.now_us, terms)
+    return Begin(advance._replace(to_us=to_us), Decision.INTERRUPT, attempt)
+
+
+def _interrupted_attempt(row: Row, status: Status, now_us: int) -> action_pb2.Attempt:
+    number = attempt_number(status)
+    message = action_pb2.Attempt(
+        number=number,
+        id=attempt_id(row.guid, us_of(status.occurrence_time), number),
+        outcome=action_pb2.Attempt.INTERRUPTION,
+        error="its outcome was never written",
+    )
+    set_us(message.start_time, row.rescheduled_at_us or us_of(status.scheduled_time))
+    set_us(message.end_time, now_us)
+    return message
+
+
+def _lease_end_us(spec: Spec, status: Status, moment: Moment, terms: BeginTerms) -> int:
+    to_us = step(spec, status, Began(terms.lease_us, terms.grace_us), moment).at_us
+    assert to_us is not None, "a begin moves the row"
+    return to_us
+
+
+def _attempt(
+    row: Row, action: Action, spec: Spec, status: Status, to_us: int, now_us: int, terms: BeginTerms
+) -> Attempt:
+    kind = spec.WhichOneof("target")
+    assert kind is not None, "an action without a target is set aside"
+    return Attempt(
+        row=Row(Queue.PROCESSING, row.shard_id, to_us, row.action_id, row.guid, to_us),
+        action=action,
+        kind=kind,
+        target=getattr(spec, kind),
+        occurrence_us=us_of(status.occurrence_time),
+        number=attempt_number(status),
+        deadline_us=max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
+        lease_ends_us=to_us - terms.grace_us,
+        worker=terms.worker,
+        spec=spec,
+        status=status,
+    )
+
+
+def _set_aside(row: Row, action: Action, now_us: int, terms: BeginTerms) -> Begin:
+    to_us = max(now_us, row.scheduled_at_us) + terms.set_aside_us
+    return Begin(Advance(row, to_us, action.scheduled_at_us), None)
+
+
+def _plan_end(ended: Ended, ended_us: int) -> Advance:
+    attempt, result, fraction = ended
+    row = attempt.row
+    event = _event_of(result, attempt.to_message(result, ended_us))
+    after = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, fraction))
+    return _written(row, attempt.action, after)
+
+
+def _event_of(result: Result, attempt: action_pb2.Attempt) -> Event:
+    if result.outcome == action_pb2.Attempt.SUCCESS:
+        return Succeeded(attempt)
+    if result.outcome == action_pb2.Attempt.INTERRUPTION:
+        return Interrupted(attempt)
+    return Failed(attempt, result.retryable, result.retry_after_us)
+
+
+def _written(row: Row, action: Action, after: Step) -> Advance:
+    """An advance that also writes the status, or removes the action if nothing is left to keep."""
+    if after.at_us is None:
+        return Advance(row, None, action.scheduled_at_us)
+    return Advance(row, after.at_us, action.scheduled_at_us, after.status.SerializeToString(), after.at_us)

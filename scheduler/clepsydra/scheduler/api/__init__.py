@@ -1,0 +1,1 @@
+"""The gRPC edge: server, endpoint, status codes, pages and encoded responses."""

@@ -1,0 +1,105 @@
+"""The gRPC edge: bytes in, bytes out, and every error as a status that names what is wrong.
+
+Messages are parsed here and not by gRPC, which answers unreadable bytes with UNKNOWN. Calls under way are counted here,
+by number and by size, so that health checks are still answered when there are too many.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError, Message
+from grpc_status import rpc_status
+
+from clepsydra.core.validation.rules import FieldViolation
+from clepsydra.scheduler.api.grpc_status import status_of
+from clepsydra.scheduler.errors import InvalidArgument, OutcomeUnknown, Overloaded, SchedulerError
+from clepsydra.scheduler.service import Scheduler
+from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.v1 import scheduler_pb2
+
+SERVICE = scheduler_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
+
+_log = structlog.get_logger(__name__)
+
+Method = Callable[[Any, float | None], Awaitable[bytes]]
+Handler = Callable[[bytes, Any], Awaitable[bytes]]
+
+
+class Endpoint:
+    """The methods of the service, as gRPC calls them."""
+
+    def __init__(self, scheduler: Scheduler, settings: SchedulerSettings) -> None:
+        self._calls_max = settings.max_concurrent_calls
+        self._bytes_max = settings.pending_bytes
+        self._calls = 0
+        self._bytes = 0
+        self._methods: dict[str, Method] = {
+            "CreateAction": scheduler.create_encoded,
+            "GetAction": _encoding(scheduler.get),
+            "ListActions": _encoding(scheduler.list_actions),
+            "UpdateAction": _encoding(scheduler.update),
+            "DeleteAction": _encoding(scheduler.delete),
+            "BatchCreateActions": scheduler.batch_create_encoded,
+            "BatchDeleteActions": _encoding(scheduler.batch_delete),
+            "PauseAction": _encoding(scheduler.pause),
+            "ResumeAction": _encoding(scheduler.resume),
+            "RunAction": _encoding(scheduler.run),
+        }
+
+    def handlers(self) -> "grpc.GenericRpcHandler[bytes, bytes]":
+        return grpc.method_handlers_generic_handler(
+            SERVICE.full_name,
+            {name: grpc.unary_unary_rpc_method_handler(self._handler(name)) for name in SERVICE.methods_by_name},
+        )
+
+    def _handler(self, name: str) -> Handler:
+        method = self._methods[name]
+        request_type = getattr(scheduler_pb2, SERVICE.methods_by_name[name].input_type.name)
+
+        async def handle(raw: bytes, context: Any) -> bytes:
+            self._enter(len(raw))
+            try:
+                self._check_room()
+                return await method(_parsed(request_type, raw), context.time_remaining())
+            except SchedulerError as error:
+                status = status_of(error)
+            except Exception:
+                # In this API, UNAVAILABLE says that a call may have taken effect; a defect may occur after the write.
+                # INTERNAL would say no more, and would keep clients from trying again.
+                _log.exception("a call failed by a defect of the scheduler", method=name)
+                status = status_of(OutcomeUnknown("the scheduler failed, and its log says how; repeat the call"))
+            finally:
+                self._leave(len(raw))
+            await context.abort_with_status(rpc_status.to_status(status))
+            raise AssertionError("abort does not return")
+
+        return handle
+
+    def _enter(self, size: int) -> None:
+        self._calls += 1
+        self._bytes += size
+
+    def _leave(self, size: int) -> None:
+        self._calls -= 1
+        self._bytes -= size
+
+    def _check_room(self) -> None:
+        if self._calls > self._calls_max or self._bytes > self._bytes_max:
+            raise Overloaded("the scheduler has too many calls under way already: try again a little later")
+
+
+def _encoding(method: Callable[[Any, float | None], Awaitable[Message]]) -> Method:
+    async def call(request: Any, remaining_s: float | None) -> bytes:
+        return (await method(request, remaining_s)).SerializeToString()
+
+    return call
+
+
+def _parsed(request_type: Any, raw: bytes) -> Any:
+    try:
+        return request_type.FromString(raw)
+    except DecodeError as error:
+        description = f"cannot be read as a {request_type.DESCRIPTOR.name}: is the client of another version?"
+        raise InvalidArgument((FieldViolation("", description),)) from error

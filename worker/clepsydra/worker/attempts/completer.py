@@ -1,0 +1,113 @@
+"""Writes the outcomes of attempts in batches.
+
+What an outcome means is planned when the attempt ends. While one batch is being written, the next one collects.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.core.action.attempt import SUCCESS, Attempt, Result
+from clepsydra.core.ids import Ids
+from clepsydra.core.lifecycle import plan_ends
+from clepsydra.core.times import END_OF_TIME_US
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
+from clepsydra.store.port import Advance, AdvanceOutcome
+from clepsydra.v1 import action_pb2
+from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.tally import Tally
+
+# Looking up a member of an enum takes time, and this is compared for every action.
+_DONE = AdvanceOutcome.DONE
+
+# An attempt, how it ended, and what to write for it.
+Outcome = tuple[Attempt, Result, Advance]
+
+
+class Completer:
+    def __init__(self, writer: AdvanceWriter, ids: Ids, batch: int, tally: Tally, log: FilteringBoundLogger) -> None:
+        self._writer = writer
+        self._ids = ids
+        self._batch = batch
+        self._tally = tally
+        self._log = log
+        self._unwritten: list[Outcome] = []
+        self._wake = asyncio.Event()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        # Called with the number of attempts whose outcomes were written, or given up.
+        self.when_written: Callable[[int], None] = lambda places: None
+        # Called with a shard and the earliest time to which outcomes have moved rows of it.
+        self.when_moved: Callable[[int, int], None] = lambda shard_id, at_us: None
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            batch, self._unwritten = self._unwritten[: self._batch], self._unwritten[self._batch :]
+            if not batch:
+                self._wake.clear()
+                self._is_idle.set()
+                continue
+            await self._write(batch)
+            self.when_written(len(batch))
+
+    def complete(self, attempts: Sequence[tuple[Attempt, Result]], ended_us: int) -> None:
+        """These attempts have ended, all at this time."""
+        fraction = self._ids.fraction
+        ended = [(attempt, result, 0.5 if result is SUCCESS else fraction()) for attempt, result in attempts]
+        advances = plan_ends(ended, ended_us)
+        self._unwritten += [(*pair, advance) for pair, advance in zip(attempts, advances, strict=True)]
+        self._is_idle.clear()
+        self._wake.set()
+
+    async def drained(self) -> None:
+        """Wait until every outcome so far is written."""
+        while not self._is_idle.is_set():  # more may have ended while this was being woken
+            await self._is_idle.wait()
+
+    async def _write(self, batch: list[Outcome]) -> None:
+        advances = [advance for _, _, advance in batch]
+        # When the rows have come due again, other workers take them over, and writing is pointless.
+        until_us = max([advance.row.at_us for advance in advances])
+        try:
+            outcomes = await self._writer.advance(advances, until_us)
+        except (Unavailable, OutcomeUnknown) as error:
+            self._log.error("outcomes could not be written", attempts=len(batch), error=str(error))
+            self._tally.interrupted += len(batch)
+            return
+        succeeded, earliest = 0, dict[int, int]()
+        for (attempt, result, (row, to_us, *_)), outcome in zip(batch, outcomes, strict=True):
+            if outcome is not _DONE:
+                self._superseded(attempt, outcome)
+                continue
+            if result is SUCCESS:
+                succeeded += 1
+            else:
+                self._unsuccessful(attempt, result)
+            if to_us is not None and to_us < earliest.get(row.shard_id, END_OF_TIME_US):
+                earliest[row.shard_id] = to_us
+        self._tally.succeeded += succeeded
+        for shard_id, at_us in earliest.items():
+            self.when_moved(shard_id, at_us)
+
+    def _unsuccessful(self, attempt: Attempt, result: Result) -> None:
+        if result.outcome == action_pb2.Attempt.INTERRUPTION:
+            self._tally.interrupted += 1
+        else:
+            self._tally.failed += 1
+            self._log.info(
+                "an attempt failed",
+                action=attempt.action.action_id,
+                attempt=attempt.number,
+                error=result.error,
+            )
+
+    def _superseded(self, attempt: Attempt, outcome: AdvanceOutcome) -> None:
+        self._tally.superseded += 1
+        self._log.info(
+            "an outcome was not accepted: the action was changed or taken over meanwhile",
+            action=attempt.action.action_id,
+            attempt=attempt.id,
+            row=outcome.value,
+        )

@@ -1,0 +1,86 @@
+"""Extends the leases of long attempts, in batches and well before they end.
+
+So whatever an attempt's timeout, the work of a dead worker is taken over within a lease. An attempt whose lease cannot
+be extended is cancelled: by the pool's timer if the store does not answer, at once if its row is gone.
+"""
+
+import asyncio
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.core.action.attempt import Attempt, Result
+from clepsydra.core.clock import Clock
+from clepsydra.core.times import seconds
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
+from clepsydra.store.port import Advance, AdvanceOutcome, Row
+from clepsydra.v1 import action_pb2
+from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.pool import Pool
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.targets.running import RunningAttempt
+
+SUPERSEDED = Result(action_pb2.Attempt.INTERRUPTION, "its action was changed or taken over")
+
+
+class LeaseKeeper:
+    def __init__(
+        self, pool: Pool, writer: AdvanceWriter, clock: Clock, settings: WorkerSettings, log: FilteringBoundLogger
+    ) -> None:
+        self._pool = pool
+        self._writer = writer
+        self._clock = clock
+        self._lease_us = settings.lease_us
+        self._grace_us = settings.grace_us
+        self._batch = settings.batch
+        self._log = log
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(seconds(self._lease_us // 4))
+            soon_us = self._clock.now_us() + self._lease_us // 2
+            ending = [
+                running
+                for running in self._pool.running()
+                if running.attempt.lease_ends_us < min(soon_us, running.attempt.deadline_us)
+            ]
+            for start in range(0, len(ending), self._batch):
+                await self._extend(ending[start : start + self._batch])
+
+    async def _extend(self, attempts: list[RunningAttempt]) -> None:
+        # An attempt that ends while its extension is under way waits for it: the two never overlap.
+        extension: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for running in attempts:
+            running.extension = extension
+        try:
+            await self._extend_rows(attempts)
+        except (Unavailable, OutcomeUnknown) as error:
+            self._log.warning("leases could not be extended", attempts=len(attempts), error=str(error))
+        finally:
+            for running in attempts:
+                running.extension = None
+            extension.set_result(None)
+
+    async def _extend_rows(self, attempts: list[RunningAttempt]) -> None:
+        now_us = self._clock.now_us()
+        advances = [extension_of(running.attempt, now_us, self._lease_us, self._grace_us) for running in attempts]
+        # After the first of their ends, one of them would be extended too late.
+        until_us = min(running.attempt.lease_ends_us for running in attempts)
+        outcomes = await self._writer.advance(advances, until_us)
+        for running, advance, outcome in zip(attempts, advances, outcomes, strict=True):
+            if outcome is AdvanceOutcome.DONE:
+                self._move(running.attempt, advance)
+            else:
+                self._pool.cancel(running, SUPERSEDED)
+
+    def _move(self, attempt: Attempt, advance: Advance) -> None:
+        assert advance.to_us is not None
+        row = attempt.row
+        attempt.row = Row(row.queue, row.shard_id, advance.to_us, row.action_id, row.guid, advance.to_us)
+        attempt.lease_ends_us = advance.to_us - self._grace_us
+
+
+def extension_of(attempt: Attempt, now_us: int, lease_us: int, grace_us: int) -> Advance:
+    """Move the attempt's row to the end of a new lease."""
+    ends_us = min(attempt.deadline_us, now_us + lease_us)
+    to_us = max(ends_us + grace_us, attempt.row.at_us + 1)
+    return Advance(attempt.row, to_us, attempt.action.scheduled_at_us)

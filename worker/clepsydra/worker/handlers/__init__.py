@@ -1,0 +1,1 @@
+"""Python handlers: how they are registered, loaded and called."""

@@ -1,0 +1,283 @@
+"""The sync loop: what a worker does with a shard, in the order of docs/architecture.md.
+
+    1. acquire the free or stale lock that waited longest
+    2. migrate what has come in
+    3. read what is due now or within a short horizon
+    4. at each row's time: begin, then execute
+    5. linger while no other shard waits for a worker
+
+Nothing here is needed for safety: the store's guard makes sure that no row is begun twice, whoever holds the lock.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from structlog.typing import FilteringBoundLogger
+
+from clepsydra.core.action.events import Decision
+from clepsydra.core.backoff import Backoff
+from clepsydra.core.clock import Clock
+from clepsydra.core.ids import Ids
+from clepsydra.core.lifecycle import plan_begins
+from clepsydra.core.plan import Begin, BeginTerms
+from clepsydra.core.times import MILLISECOND_US, seconds
+from clepsydra.store.errors import OutcomeUnknown, Unavailable
+from clepsydra.store.port import AdvanceOutcome, Due, Page, Queue, Row, Store
+from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.pool import Pool
+from clepsydra.worker.loop.early_migration import EarlyMigration
+from clepsydra.worker.loop.heartbeat import ShardLocks
+from clepsydra.worker.loop.interruptible_wait import InterruptibleWait
+from clepsydra.worker.loop.shard import Shard
+from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.tally import Tally
+
+# Short attempts give their places back soon, and a shard that is kept meanwhile need not be read again. A shard whose
+# due rows have waited for this long, in all, is released: another worker may have room for it.
+_WAIT_FOR_ROOM_US = 300 * MILLISECOND_US
+
+# A loop takes at most this share of a large pool at once. So the store begins some attempts while others are executed
+# and others finished, and actions of all shards that lie together in the store are written together.
+_POOL_SHARES = 4
+_SHARE_MIN = 100
+
+# Looking up a member of an enum takes time, and these are compared for every action.
+_DONE, _BEGIN = AdvanceOutcome.DONE, Decision.BEGIN
+
+
+class SyncLoop:
+    def __init__(
+        self,
+        store: Store,
+        locks: ShardLocks,
+        pool: Pool,
+        terms: BeginTerms,
+        early_migration: EarlyMigration,
+        clock: Clock,
+        ids: Ids,
+        settings: WorkerSettings,
+        tally: Tally,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._store = store
+        self._locks = locks
+        self._pool = pool
+        self._terms = terms
+        self._early_migration = early_migration
+        self._clock = clock
+        self._ids = ids
+        self._page = settings.page
+        self._horizon_us = settings.horizon_ms * MILLISECOND_US
+        self._poll_min_us = settings.poll_min_ms * MILLISECOND_US
+        self._shard_max_us = settings.shard_max_ms * MILLISECOND_US
+        # Half a horizon later, rows may be due that the last read could not see.
+        longest_us = min(settings.poll_max_ms * MILLISECOND_US, max(MILLISECOND_US, self._horizon_us // 2))
+        self._read_backoff = Backoff(self._poll_min_us, longest_us, jitter=0.25)
+        self._lock_backoff = Backoff(self._poll_min_us, settings.poll_max_ms * MILLISECOND_US, jitter=0.25)
+        self._share = max(_SHARE_MIN, settings.attempts // _POOL_SHARES)
+        self._tally = tally
+        self._log = log
+        self._wait = InterruptibleWait()
+        self._stopping = False
+        self._iterations_without_shard = 0
+        # The shard that is held now.
+        self.shard: Shard | None = None
+
+    async def run(self) -> None:
+        while not self._stopping:
+            try:
+                await self._iterate()
+            except (Unavailable, OutcomeUnknown) as error:
+                self._tally.store_failures += 1
+                self._log.warning("a sync iteration was given up", error=str(error))
+                await self._wait_without_shard()
+
+    async def _iterate(self) -> None:
+        """One sync iteration: it has a guid of its own, under which it locks and writes."""
+        await self._wait.wait(self._pool.wait_for_room())
+        shard = await self._acquire()
+        if shard is None:
+            await self._wait_without_shard()
+            return
+        self.shard, self._iterations_without_shard = shard, 0
+        try:
+            while self._lingers(shard):
+                if self._should_read(shard):
+                    await self._migrate_and_read(shard)
+                await self._begin(shard, self._plan(shard, shard.take_due(self._clock.now_us(), self._room())))
+                await self._wait_on(shard)
+        finally:
+            self.shard = None
+            await self._locks.release(shard.lock)
+
+    def stop(self) -> None:
+        """Begin nothing more, and release the shard."""
+        self._stopping = True
+        self._wait.interrupt()
+
+    def wrote(self, at_us: int) -> None:
+        """An outcome moved a row of the held shard to this time."""
+        if self.shard is not None and self.shard.wrote(at_us):
+            # Read it ahead of its time, as all others, together with those that follow it.
+            self.shard.read_by(self._clock.now_us() + self._poll_min_us)
+            self._wait.interrupt()
+
+    async def _acquire(self) -> Shard | None:
+        sync_guid = self._ids.guid()
+        lock = None if self._stopping else await self._locks.acquire(sync_guid)
+        if lock is None:
+            return None
+        writer = AdvanceWriter(self._store, self._clock, self._ids, self._tally, sync_guid)
+        return Shard(lock, writer, self._clock.now_us())
+
+    def _room(self) -> int:
+        return min(self._share, self._pool.room)
+
+    def _lingers(self, shard: Shard) -> bool:
+        now_us = self._clock.now_us()
+        if self._stopping or not shard.lock.is_held(now_us):
+            return False
+        if shard.waited_for_room_us >= _WAIT_FOR_ROOM_US and self._pool.room == 0 and shard.has_due(now_us):
+            return False
+        held_for_us = now_us - shard.since_us
+        if self._locks.waiting and held_for_us >= self._poll_min_us:
+            return shard.has_due(now_us)
+        return held_for_us < self._shard_max_us
+
+    def _should_read(self, shard: Shard) -> bool:
+        """Due rows that wait for room come first: reading them again would bring nothing new."""
+        now_us = self._clock.now_us()
+        return now_us >= shard.read_at_us and not shard.has_due(now_us)
+
+    async def _migrate_and_read(self, shard: Shard) -> None:
+        """Read what has come in and what comes due, in one snapshot; migrate what has come in."""
+        now_us = self._clock.now_us()
+        # With a full pool, one row still shows whether anything is due.
+        limit = max(1, min(self._page, self._pool.room))
+        until_us = now_us + self._horizon_us
+        page = await self._store.due(
+            shard.shard_id,
+            incoming_from_us=shard.incoming.from_us,
+            incoming_limit=self._page,
+            from_us=shard.processing.from_us,
+            until_us=until_us,
+            limit=limit,
+        )
+        shard.until_us, shard.waited_for_room_us = until_us, 0
+        await self._migrate_or_begin(shard, page, now_us, limit)
+        if len(page.incoming) == self._page:
+            await self._early_migration.migrate(shard, page)
+            shard.read_now()
+            return
+        # What comes due is in memory now, so only arrivals make another read worth while.
+        shard.plan_read(now_us, self._read_backoff, self._ids.fraction(), found_arrivals=bool(page.incoming))
+        if len(page.due) == limit:
+            # There may be more rows behind the last one; nothing can be done with them before its time.
+            shard.read_by(page.due[-1].row.at_us)
+
+    async def _migrate_or_begin(self, shard: Shard, page: Page, now_us: int, limit: int) -> None:
+        """Migrate what has come in, except what is due already: that is begun at once, which saves a write.
+
+        Arrivals that are due and find no room stay where they are. But if processing_queue has a backlog as well, they
+        are migrated, so that all due rows are begun in the order of their times.
+        """
+        stale = [due.row for due in (*page.incoming, *page.due) if due.action is None]
+        live = [due for due in page.incoming if due.action is not None] if stale else page.incoming
+        has_backlog = len(page.due) >= limit
+        due_already = [due for due in live if not has_backlog and due.row.scheduled_at_us <= now_us]
+        migrating = [due for due in live if has_backlog or due.row.scheduled_at_us > now_us]
+        room = max(0, min(limit - len(page.due), self._room()))
+        begun_at_once, left_behind = due_already[:room], due_already[room:]
+        shard.keep_ahead([*left_behind, *(due for due in page.due if due.action is not None)])
+        begins = self._plan(shard, begun_at_once)
+        parts = self._migrate(shard, migrating), self._drop(shard, stale), self._begin(shard, begins)
+        for failed in await asyncio.gather(*parts, return_exceptions=True):
+            if failed is not None:
+                raise failed
+        # A full page says nothing of what lies behind its last row.
+        seen_us = page.incoming[-1].row.at_us if len(page.incoming) == self._page else now_us
+        shard.incoming.drained(min((due.row.at_us for due in left_behind), default=seen_us), now_us)
+        shard.processing.drained(min((due.row.at_us for due in page.due), default=shard.until_us), now_us)
+
+    async def _migrate(self, shard: Shard, migrating: Sequence[Due]) -> None:
+        if not migrating or not shard.lock.is_held(self._clock.now_us()):
+            return
+        self._tally.migrated += await self._store.migrate([due.row for due in migrating], shard.writer.mark())
+        migrated = [Due(_migrated(due.row), due.action) for due in migrating]
+        for due in migrated:
+            shard.processing.wrote(due.row.at_us)
+        shard.keep_ahead([*shard.ahead, *(due for due in migrated if due.row.at_us <= shard.until_us)])
+
+    async def _drop(self, shard: Shard, stale: Sequence[Row]) -> None:
+        if stale and shard.lock.is_held(self._clock.now_us()):
+            await self._store.drop(stale)
+            self._tally.collected += len(stale)
+
+    def _plan(self, shard: Shard, rows: Sequence[Due]) -> list[Begin]:
+        """Decide what to do with each row, and take the places of the attempts among them."""
+        now_us = self._clock.now_us()
+        if not rows or not shard.lock.is_held(now_us):
+            return []
+        begins = plan_begins(rows, now_us, self._terms)
+        self._pool.take(sum(begin.attempt is not None for begin in begins))
+        return begins
+
+    async def _begin(self, shard: Shard, begins: list[Begin]) -> None:
+        """Write all begins at once; then execute the attempts that have begun."""
+        if not begins:
+            return
+        places, done = sum(begin.attempt is not None for begin in begins), list[Begin]()
+        try:
+            advances = [begin.advance for begin in begins]
+            outcomes = await shard.writer.advance(advances, shard.lock.valid_until_us)
+            done = begins
+            if outcomes.count(_DONE) < len(outcomes):
+                done = [begin for begin, outcome in zip(begins, outcomes, strict=True) if outcome is _DONE]
+        finally:
+            attempts = [begin.attempt for begin in done if begin.attempt is not None]
+            self._pool.give_back(places - len(attempts))
+        self._pool.start(attempts)
+        for begin in done:
+            if begin.decision is not _BEGIN:
+                self._count(begin)
+                if begin.attempt is None and begin.advance.to_us is not None:
+                    shard.wrote(begin.advance.to_us)
+
+    def _count(self, begin: Begin) -> None:
+        if begin.decision is Decision.INTERRUPT:
+            self._tally.found_interrupted += 1
+        elif begin.decision is Decision.EXPIRE:
+            self._tally.expired += 1
+        elif begin.decision is Decision.PURGE:
+            self._tally.purged += 1
+        elif begin.decision is None:
+            self._tally.undecodable += 1
+            row = begin.advance.row
+            self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
+
+    async def _wait_on(self, shard: Shard) -> None:
+        """Wait for the next row's time, the next read, or a wake-up."""
+        now_us = self._clock.now_us()
+        pause_us = shard.wakes_at_us() - now_us
+        if self._stopping:
+            return
+        if pause_us > 0:
+            await self._wait.wait(self._wait_for_arrivals(shard, pause_us))
+        elif self._pool.room == 0 and shard.has_due(now_us):
+            await self._wait.wait(self._pool.wait_for_room(seconds(_WAIT_FOR_ROOM_US)))
+            shard.waited_for_room_us += self._clock.now_us() - now_us
+
+    async def _wait_for_arrivals(self, shard: Shard, pause_us: int) -> None:
+        if await self._store.wait(shard.shard_id, seconds(pause_us)):
+            shard.read_now()
+
+    async def _wait_without_shard(self) -> None:
+        self._iterations_without_shard += 1
+        pause_us = self._lock_backoff.pause_us(self._iterations_without_shard, self._ids.fraction())
+        if not self._stopping:
+            await self._wait.wait(asyncio.sleep(seconds(pause_us)))
+
+
+def _migrated(row: Row) -> Row:
+    """Where migrate puts a row."""
+    return Row(Queue.PROCESSING, row.shard_id, row.scheduled_at_us, row.action_id, row.guid, row.scheduled_at_us)
