@@ -8,7 +8,6 @@ import apsw
 import pytest
 
 from clepsydra.core.clock import SystemClock
-from clepsydra.store.hints import Hints
 from clepsydra.store.port import Action, Put, PutOutcome
 from clepsydra.store.sqlite import SqliteStore
 from clepsydra.store.sqlite.arrivals import Arrivals
@@ -16,6 +15,7 @@ from clepsydra.store.sqlite.connection import connect
 from clepsydra.store.sqlite.execution import ThreadLane
 from clepsydra.store.sqlite.transactions import commit_together
 from clepsydra.store.sqlite.watching import LogWatch
+from clepsydra.store.wakeup import Wakeups
 
 SHARDS = 4
 # Never waited out, unless a hint was lost.
@@ -41,7 +41,7 @@ async def other(path: str) -> AsyncIterator[SqliteStore]:
 async def arrivals(request: pytest.FixtureRequest, path: str, other: SqliteStore) -> AsyncIterator[Arrivals]:
     writer = connect(path)
     lane = ThreadLane(writer, commit_together(path), "writer", 1)
-    arrivals = Arrivals(Hints(SHARDS), writer, lane, LogWatch(path) if request.param == "watched" else None)
+    arrivals = Arrivals(Wakeups(SHARDS), writer, lane, LogWatch(path) if request.param == "watched" else None)
     yield arrivals
     arrivals.close()
     lane.close()

@@ -88,7 +88,7 @@ class _Compiler:
         for statement in statements:
             self._add(statement)
         if self._text.schema and self._text.steps:
-            raise wrong_text("Queries with mixed data and scheme operations are not supported.")
+            raise wrong_text("Statements with mixed data and scheme operations are not supported.")
         return self._text
 
     def _add(self, statement: Statement) -> None:

@@ -13,7 +13,7 @@ from clepsydra.scheduler.api.responses import to_message
 from clepsydra.scheduler.errors import SchedulerError
 from clepsydra.scheduler.writes.call import Call
 from clepsydra.scheduler.writes.mutations import Create, Stamp
-from clepsydra.store.creation import Place
+from clepsydra.store.own_transaction import Place
 from clepsydra.store.port import Put
 from clepsydra.v1.action_pb2 import ScheduledAction
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest

@@ -1,10 +1,10 @@
-"""The tables of each backend, as numbered DDL files: migration n brings a schema from version n - 1 to n."""
+"""The tables of each backend, as numbered DDL files: migration n brings a schema from version n - 1 to version n."""
 
 from importlib import resources
 
 
 def migrations(backend: str) -> list[str]:
-    """The texts of a backend's migrations, in order: the version of a schema is how many were applied.
+    """The texts of a backend's migrations, in order. Their number is the version of the schema.
 
     >>> len(migrations("sqlite")) >= 1
     True

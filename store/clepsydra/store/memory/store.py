@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.batch import check_named_once
-from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
     Action,
@@ -31,6 +30,7 @@ from clepsydra.store.port import (
     Stats,
     Violation,
 )
+from clepsydra.store.wakeup import Wakeups
 
 Key = tuple[Queue, int, int, str, str]
 
@@ -60,7 +60,7 @@ class QueueRow:
 class MemoryStore:
     def __init__(self, shards: int, clock: Clock) -> None:
         self._clock = clock
-        self._hints = Hints(shards)
+        self._hints = Wakeups(shards)
         self.actions: dict[str, Action] = {}
         self.rows: dict[Key, QueueRow] = {}
         self.shard_locks = {shard_id: ShardLock() for shard_id in range(shards)}

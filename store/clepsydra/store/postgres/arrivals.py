@@ -11,11 +11,11 @@ from collections.abc import Iterable
 import asyncpg
 
 from clepsydra.store.errors import StoreError
-from clepsydra.store.hints import Hints
 from clepsydra.store.postgres.address import Address
 from clepsydra.store.postgres.calls import Calls
 from clepsydra.store.postgres.errors import FAILURES
 from clepsydra.store.postgres.session import connect
+from clepsydra.store.wakeup import Wakeups
 
 _BETWEEN_NOTIFICATIONS_S = 0.005
 _BETWEEN_LOOKS_S = 10.0
@@ -31,7 +31,7 @@ def channel_of(schema: str) -> str:
 
 
 class Arrivals:
-    def __init__(self, hints: Hints, calls: Calls, address: Address) -> None:
+    def __init__(self, hints: Wakeups, calls: Calls, address: Address) -> None:
         self._hints = hints
         self._calls = calls
         self._address = address

@@ -5,8 +5,8 @@ from typing import Any
 import asyncpg
 
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.store.creation import Place
 from clepsydra.store.errors import Unavailable
+from clepsydra.store.own_transaction import Place
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult
 from clepsydra.store.postgres import changes, columns
 from clepsydra.store.postgres.address import checked_schema

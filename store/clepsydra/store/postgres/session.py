@@ -2,13 +2,12 @@
 
 import re
 from functools import cache, partial
-from importlib import resources
 from typing import Any
 
 import asyncpg
 
 from clepsydra.store.postgres.address import Address
-from clepsydra.store.queries import Queries
+from clepsydra.store.statements import Statements
 
 # A statement that the server has given up is certainly not carried out, so the server gives up before the driver does.
 LOCK_TIMEOUT_S = 3
@@ -51,10 +50,9 @@ def in_schema(text: str, schema: str) -> str:
 
 
 @cache
-def statements(schema: str) -> Queries:
+def statements(schema: str) -> Statements:
     """The named statements for an installation in this schema."""
-    file = resources.files("clepsydra.store.postgres") / "queries.sql"
-    return Queries(in_schema(file.read_text(encoding="utf-8"), schema))
+    return Statements.of_package("clepsydra.store.postgres", ".sql", lambda text: in_schema(text, schema))
 
 
 async def connect(address: Address) -> asyncpg.Connection:

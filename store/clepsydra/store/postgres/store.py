@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from clepsydra.core.clock import Clock
 from clepsydra.store.batch import check_named_once
-from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
     Action,
@@ -29,12 +28,13 @@ from clepsydra.store.postgres.arrivals import Arrivals
 from clepsydra.store.postgres.calls import Calls
 from clepsydra.store.postgres.errors import FAILURES, translated
 from clepsydra.store.postgres.session import connect
+from clepsydra.store.wakeup import Wakeups
 
 
 class PostgresStore:
     """One installation in one schema. `open` checks it; `install` makes one. Its clock is the server's."""
 
-    def __init__(self, shards: int, calls: Calls, hints: Hints, arrivals: Arrivals) -> None:
+    def __init__(self, shards: int, calls: Calls, hints: Wakeups, arrivals: Arrivals) -> None:
         self._shards = shards
         self._calls = calls
         self._hints = hints
@@ -60,7 +60,7 @@ class PostgresStore:
         connection = await connect(address)
         try:
             shards = await installation.check(connection, address)
-            calls, hints = await Calls.to(address), Hints(shards)
+            calls, hints = await Calls.to(address), Wakeups(shards)
             arrivals = Arrivals(hints, calls, address)
             await arrivals.start(connection)
         except BaseException:

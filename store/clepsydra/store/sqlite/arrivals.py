@@ -9,10 +9,10 @@ import asyncio
 
 import apsw
 
-from clepsydra.store.hints import Hints
 from clepsydra.store.sqlite.connection import fetch
 from clepsydra.store.sqlite.execution import ThreadLane
 from clepsydra.store.sqlite.watching import LogWatch
+from clepsydra.store.wakeup import Wakeups
 
 # The log is written to before the disk is synced, and only then can others read it: the first looks may see nothing.
 # And where something has just arrived more will follow.
@@ -24,7 +24,7 @@ _QUIET_S = 0.025
 
 
 class Arrivals:
-    def __init__(self, hints: Hints, writer: apsw.Connection, lane: ThreadLane, watch: LogWatch | None) -> None:
+    def __init__(self, hints: Wakeups, writer: apsw.Connection, lane: ThreadLane, watch: LogWatch | None) -> None:
         self._hints = hints
         self._writer = writer
         self._lane = lane

@@ -6,9 +6,9 @@ from typing import Any
 
 import apsw
 
-from clepsydra.store.queries import Queries
+from clepsydra.store.statements import Statements
 
-QUERIES = Queries.of_package("clepsydra.store.sqlite", "queries.sql")
+QUERIES = Statements.of_package("clepsydra.store.sqlite", ".sql")
 
 # "clps": says that a file is an installation of Clepsydra.
 APPLICATION_ID = 0x636C7073

@@ -4,8 +4,8 @@ import sqlite3
 from typing import Any
 
 from clepsydra.core.clock import Clock
-from clepsydra.store.creation import Place
 from clepsydra.store.errors import Unusable
+from clepsydra.store.own_transaction import Place
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult
 from clepsydra.store.sqlite.connection import APPLICATION_ID, QUERIES
 from clepsydra.store.sqlite.installation import SCHEMA_VERSION

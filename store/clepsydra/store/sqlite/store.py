@@ -8,7 +8,6 @@ import apsw
 from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.batch import check_named_once
-from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
     Action,
@@ -34,6 +33,7 @@ from clepsydra.store.sqlite.errors import translated
 from clepsydra.store.sqlite.execution import InlineLane, Lane, ThreadLane
 from clepsydra.store.sqlite.transactions import commit_together, read_together
 from clepsydra.store.sqlite.watching import LogWatch
+from clepsydra.store.wakeup import Wakeups
 
 # So many operations are committed together at most: beyond that, waiting longer saves no more syncs.
 _GROUP = 128
@@ -47,7 +47,7 @@ class SqliteStore:
         self._clock = clock
         self._writer = writer
         self._reader = reader
-        self._hints = Hints(shards)
+        self._hints = Wakeups(shards)
         self._arrivals: Arrivals | None = None
         self._checkpoints: Checkpoints | None = None
 

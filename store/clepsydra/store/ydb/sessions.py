@@ -15,14 +15,14 @@ from ydb.aio.driver import Driver
 from ydb.aio.query import QuerySession, QuerySessionPool, QueryTxContext
 from ydb.convert import ResultSet, aggregate_result_sets_by_index_async
 
-from clepsydra.store.queries import Queries
+from clepsydra.store.statements import Statements
 from clepsydra.store.ydb.errors import Failed, Nature, after_sending, before_sending
 from clepsydra.store.ydb.location import Limits
 
 Parameters = Mapping[str, Any]
 _Start = Callable[[QuerySession], Awaitable[Any]]
 
-QUERIES = Queries.of_package(__package__, "statements.yql")
+QUERIES = Statements.of_package(__package__, ".yql")
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ from ydb.aio.driver import Driver
 
 from clepsydra.core.ids import Ids
 from clepsydra.store.batch import check_named_once
-from clepsydra.store.hints import Hints
 from clepsydra.store.port import (
     Acquired,
     Action,
@@ -25,6 +24,7 @@ from clepsydra.store.port import (
     StalePage,
     Stats,
 )
+from clepsydra.store.wakeup import Wakeups
 from clepsydra.store.ydb import installation
 from clepsydra.store.ydb.audit import audit
 from clepsydra.store.ydb.changes import Changes
@@ -49,7 +49,7 @@ class YdbStore:
         self._sessions = sessions
         self._tries = tries
         self._shards = shards
-        self._hints = Hints(shards)
+        self._hints = Wakeups(shards)
         self._lookups = Lookups(sessions, limits.timeout_s, limits.scan_timeout_s)
         self._changes = Changes(sessions, self._lookups, tries)
 

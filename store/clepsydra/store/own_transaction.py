@@ -1,4 +1,4 @@
-"""What a creation in an application's own transaction finds, whatever the store."""
+"""Creation in an application's own transaction: what it finds there, whatever the store."""
 
 from typing import NamedTuple
 
