@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from benchmarks.installation import wait_until
-from benchmarks.peers import records
+from benchmarks.peers import job_lines
 from benchmarks.peers.server import Databases
 from benchmarks.peers.tool import Settings, StoreKind, Tool
 
@@ -48,7 +48,7 @@ class Worker:
         return float(times.user + times.system)
 
     def executed(self, folder: Path) -> int:
-        return records.executed(folder, self._process.pid)
+        return job_lines.executed(folder, self._process.pid)
 
     def kill(self) -> None:
         """As if by accident."""
@@ -125,7 +125,7 @@ class Setup:
         self.ask("check", settings, timeout_s=900.0)
 
     def executed(self) -> int:
-        return records.executed(self.records)
+        return job_lines.executed(self.records)
 
     def unfinished(self) -> int:
         """How many due jobs have not ended, as the store has it."""

@@ -54,7 +54,7 @@ class Appender:
         os.close(self._file)
 
 
-def records_in(path: Path) -> Iterator[dict[str, Any]]:
+def entries_in(path: Path) -> Iterator[dict[str, Any]]:
     """The whole records of a file, in the order in which they were written."""
     if not path.exists():
         return

@@ -45,7 +45,7 @@ class Answer(NamedTuple):
     error: str
 
 
-class Fate:
+class CallState:
     """What is known of one call after some tries: one doubtful answer makes every later "not done" doubtful too."""
 
     def __init__(self) -> None:
@@ -78,17 +78,17 @@ class Caller:
 
     async def call(self, method: str, request: Any) -> tuple[Answer, int]:
         """What became of a call in the end, and how many tries it took."""
-        fate = Fate()
+        state = CallState()
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
-            answer = fate.hear(await self.try_once(method, request))
-            if fate.is_settled(answer) or time.monotonic() > deadline_s:
-                return answer, fate.tries
+            answer = state.hear(await self.try_once(method, request))
+            if state.is_settled(answer) or time.monotonic() > deadline_s:
+                return answer, state.tries
             await asyncio.sleep(_PAUSE_S)
 
     async def call_batch(self, method: str, batch_type: Any, requests: Sequence[Any]) -> list[tuple[Answer, int]]:
         """The same for the items of a batch; only those in doubt are sent again."""
-        fates = [Fate() for _ in requests]
+        states = [CallState() for _ in requests]
         answers: list[Answer] = [Answer(Outcome.NOT_DONE, None, "never sent")] * len(requests)
         open_items = list(range(len(requests)))
         deadline_s = time.monotonic() + PATIENCE_S
@@ -96,10 +96,10 @@ class Caller:
             batch = batch_type(requests=[requests[n] for n in open_items])
             whole = await self.try_once(method, batch)
             for place, n in enumerate(open_items):
-                answers[n] = fates[n].hear(_item_of(whole, place))
-            open_items = [n for n in open_items if not Fate.is_settled(answers[n])]
+                answers[n] = states[n].hear(_item_of(whole, place))
+            open_items = [n for n in open_items if not CallState.is_settled(answers[n])]
             if not open_items or time.monotonic() > deadline_s:
-                return [(answer, fate.tries) for answer, fate in zip(answers, fates, strict=True)]
+                return [(answer, state.tries) for answer, state in zip(answers, states, strict=True)]
             await asyncio.sleep(_PAUSE_S)
 
     async def try_once(self, method: str, request: Any) -> Answer:

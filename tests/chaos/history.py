@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.appending import Appender, records_in
+from tests.chaos.appending import Appender, entries_in
 
 
 class Kind(StrEnum):
@@ -106,7 +106,7 @@ class History:
 def read_history(paths: Sequence[Path]) -> History:
     history = History({})
     for path in paths:
-        for record in records_in(path):
+        for record in entries_in(path):
             _take_in(history, record)
     return history
 

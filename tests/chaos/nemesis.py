@@ -81,7 +81,7 @@ async def silence_wire(world: World, chance: random.Random) -> None:
     await _disturb(world, chance, Mode.SILENT, chance.uniform(0.5, 4.0))
 
 
-async def lose_answers(world: World, chance: random.Random) -> None:
+async def lose_responses(world: World, chance: random.Random) -> None:
     await _disturb(world, chance, Mode.LOSING_ANSWERS, chance.uniform(0.2, 2.0))
 
 
@@ -108,7 +108,7 @@ PROCESSES = Deck((*KILLS.faults, kill_worker, kill_scheduler, kill_client, pause
 
 def surroundings(world: World) -> Deck:
     """What can go wrong around the processes of this world."""
-    faults: list[Fault] = [cut_wire, silence_wire, lose_answers]
+    faults: list[Fault] = [cut_wire, silence_wire, lose_responses]
     if world.store.disk is not None:
         faults.append(fill_disk)
     if world.store.can_restart:

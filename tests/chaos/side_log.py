@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.chaos.appending import Appender, records_in
+from tests.chaos.appending import Appender, entries_in
 
 # Where a worker's handlers find the file.
 VARIABLE = "CHAOS_SIDE_LOG"
@@ -51,5 +51,5 @@ class SideLog:
 
 
 def lines_in(path: Path) -> Iterator[Line]:
-    for record in records_in(path):
+    for record in entries_in(path):
         yield Line(**{**record, "event": Event(record["event"])})

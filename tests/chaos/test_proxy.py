@@ -107,7 +107,7 @@ async def test_without_an_upstream_no_connection_lasts(wire: Proxy) -> None:
     assert await (await connected(wire)).is_broken()
 
 
-async def test_lost_answers_leave_the_question_heard(wire: Proxy, echo: Echo) -> None:
+async def test_a_lost_response_leaves_the_request_heard(wire: Proxy, echo: Echo) -> None:
     connection = await forwarding(wire)
     wire.set(Mode.LOSING_ANSWERS)
     connection.say(b"!")

@@ -224,7 +224,7 @@ def nothing_unasked(story: Story) -> Iterator[str]:
         yield f"it has the life {entry.guid}, which no call made"
 
 
-def replays_agree(story: Story) -> Iterator[str]:
+def repeated_calls_agree(story: Story) -> Iterator[str]:
     for call in story.acknowledged:
         for guid in call.replayed_guids:
             if guid != call.guid:
@@ -247,6 +247,6 @@ RULES: dict[str, Rule] = {
     "changes take effect": changes_take_effect,
     "deleted stays so": deleted_stays_so,
     "nothing unasked": nothing_unasked,
-    "replays agree": replays_agree,
+    "replays agree": repeated_calls_agree,
     "no false refusal": no_false_refusal,
 }

@@ -267,7 +267,7 @@ async def test_in_a_batch_of_one_kind_those_that_are_hindered_do_not_hinder_the_
     assert await world.store.advance(advances, mark) == [DONE, GONE, GONE, DONE]
 
 
-async def test_neighbours_that_are_begun_together_leave_others_alone_and_are_hindered_one_by_one(world: World) -> None:
+async def test_a_range_that_begins_together_leaves_others_alone_and_is_hindered_row_by_row(world: World) -> None:
     """Whatever lies between them, or has gone from there, in a batch that was a range of the queue when it was read."""
     names = [f"a{n:03}" for n in range(300)]
     await world.carry_out(*(world.create(name) for name in names))

@@ -39,7 +39,7 @@ async def test_the_audit_names_an_action_without_a_row(world: World) -> None:
     ]
 
 
-async def test_the_audit_names_an_action_with_several_rows_and_the_rows(world: World) -> None:
+async def test_the_audit_names_an_action_with_two_rows_and_the_rows(world: World) -> None:
     await world.carry_out(world.create("sound"))
     action, _ = await world.in_flight("broken")
     row = await world.row_of("broken")

@@ -81,7 +81,7 @@ async def test_a_row_that_grew_stale_on_its_way_moves_and_stays_stale(world: Wor
     await world.assert_sound(actions=1, stale_rows=1)
 
 
-async def test_several_lives_of_one_action_may_move_together(world: World) -> None:
+async def test_two_lives_of_one_action_may_move_together(world: World) -> None:
     [action] = await world.carry_out(world.create("a"))
     for _ in range(3):
         [action] = await world.carry_out(world.change(action, shard_id=0))

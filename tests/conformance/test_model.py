@@ -164,7 +164,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_the_store_answers_as_the_specification_does(world: World, seed: int) -> None:
+async def test_the_store_does_what_the_specification_does(world: World, seed: int) -> None:
     model = MemoryStore(world.store.shards, TestClock(world.now_us))
     for store in (world.store, model):
         await line_up(store, world.now_us, Ids(random.Random(seed)))

@@ -18,7 +18,7 @@ async def pages(store: Store, limit: int) -> AsyncIterator[list[str]]:
         yield page
 
 
-async def test_get_answers_in_the_order_of_the_question(world: World) -> None:
+async def test_get_keeps_the_order_of_the_ids(world: World) -> None:
     a, b, c = await world.carry_out(*(world.create(action_id) for action_id in "abc"))
     assert await world.store.get(["c", "nothing", "a", "b"]) == [c, None, a, b]
     assert await world.store.get(["b", "b"]) == [b, b]

@@ -171,7 +171,7 @@ async def test_two_repairs_at_once_and_callers_between_them_leave_everything_who
     await world.assert_sound(actions=12)
 
 
-async def test_a_repair_that_stops_early_keeps_what_it_did_and_the_next_one_does_the_rest(world: World) -> None:
+async def test_a_repair_that_stops_early_keeps_what_it_did_and_the_next_one_goes_on(world: World) -> None:
     await break_all(world)
     async with aclosing(repair(world.store, world.ids, 2)) as slices:
         async for done in slices:

@@ -51,8 +51,8 @@ class Requests:
             "ListActions": lambda: ListActionsRequest(page_size=chance.choice([0, 1, 7, 1000])),
             "UpdateAction": self._update,
             "DeleteAction": self._delete,
-            "BatchCreateActions": lambda: BatchCreateActionsRequest(requests=self._several(self._create)),
-            "BatchDeleteActions": lambda: BatchDeleteActionsRequest(requests=self._several(self._delete)),
+            "BatchCreateActions": lambda: BatchCreateActionsRequest(requests=self._some(self._create)),
+            "BatchDeleteActions": lambda: BatchDeleteActionsRequest(requests=self._some(self._delete)),
             "PauseAction": lambda: self._switch("PauseActionRequest"),
             "ResumeAction": lambda: self._switch("ResumeActionRequest"),
             "RunAction": lambda: self._switch("RunActionRequest"),
@@ -64,7 +64,7 @@ class Requests:
     def to(self, method: str) -> Message:
         return self._kinds[method]()
 
-    def _several(self, one: Callable[[], Request]) -> list[Request]:
+    def _some(self, one: Callable[[], Request]) -> list[Request]:
         return [one() for _ in range(self._chance.choice([0, 1, 2, 5]))]
 
     def _id(self) -> str:

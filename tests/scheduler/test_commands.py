@@ -91,7 +91,7 @@ COMMANDS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "kind"), COMMANDS)
-def test_each_command_has_the_usual_preconditions(name: str, kind: Any) -> None:
+def test_each_command_has_the_preconditions_of_a_change(name: str, kind: Any) -> None:
     @story
     async def tell(desk: Desk) -> None:
         call = getattr(desk.scheduler, name)

@@ -40,7 +40,7 @@ def test_one_violation_is_told_in_full() -> None:
     assert status.message == "action.spec.retry.jitter: must be a number from 0 to 1"
 
 
-def test_of_several_violations_the_message_tells_the_first() -> None:
+def test_the_message_names_the_first_violation() -> None:
     violations = (FieldViolation("a", "is required"), FieldViolation("b", "is required"))
 
     assert str(InvalidArgument(violations)) == "a: is required (and 1 more)"

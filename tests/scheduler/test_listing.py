@@ -56,7 +56,7 @@ async def test_an_action_is_listed_as_it_is_got(desk: Desk) -> None:
 
 
 @story
-async def test_the_usual_page_has_a_size(desk: Desk) -> None:
+async def test_a_page_has_a_default_size(desk: Desk) -> None:
     await create(desk, PAGE_SIZE_DEFAULT + 1)
 
     assert len((await page(desk)).actions) == PAGE_SIZE_DEFAULT

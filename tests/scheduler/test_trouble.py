@@ -7,7 +7,7 @@ import pytest
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.times import SECOND_US
 from clepsydra.scheduler.errors import AlreadyExists, NotFound, OutcomeUnknown, StoreUnavailable
-from clepsydra.scheduler.writes.call import TRIES
+from clepsydra.scheduler.writes.call import TRIES_MAX
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Status
 from clepsydra.v1.scheduler_pb2 import ListActionsRequest, PauseActionRequest
@@ -19,17 +19,17 @@ LOST = [Trouble.LOST_ON_THE_WAY, Trouble.LOST_ON_THE_WAY_BACK]
 
 @story
 async def test_a_store_that_did_nothing_is_asked_again(desk: Desk) -> None:
-    desk.store.troubles.extend([Trouble.UNAVAILABLE] * (TRIES - 1))
+    desk.store.troubles.extend([Trouble.UNAVAILABLE] * (TRIES_MAX - 1))
 
     created = await desk.create("a")
 
     assert await desk.get("a") == created
-    assert len(desk.store.batches) == TRIES
+    assert len(desk.store.batches) == TRIES_MAX
 
 
 @story
 async def test_a_few_times_and_then_the_caller_is_told_that_nothing_was_done(desk: Desk) -> None:
-    desk.store.troubles.extend([Trouble.UNAVAILABLE] * TRIES)
+    desk.store.troubles.extend([Trouble.UNAVAILABLE] * TRIES_MAX)
 
     with pytest.raises(StoreUnavailable, match="nothing was done: the line is down"):
         await desk.create("a")
@@ -80,7 +80,7 @@ def test_an_unknown_outcome_is_told_when_there_is_no_time_left(lost: Trouble) ->
 
 @story
 async def test_an_unavailable_store_is_asked_to_the_end_once_an_outcome_is_unknown(desk: Desk) -> None:
-    desk.store.troubles.extend([Trouble.LOST_ON_THE_WAY_BACK] + [Trouble.UNAVAILABLE] * (TRIES + 5))
+    desk.store.troubles.extend([Trouble.LOST_ON_THE_WAY_BACK] + [Trouble.UNAVAILABLE] * (TRIES_MAX + 5))
 
     await desk.create("a")
 
@@ -252,10 +252,10 @@ async def test_reads_are_patient_too(desk: Desk) -> None:
 
 @story
 async def test_but_not_for_ever(desk: Desk) -> None:
-    desk.store.look_troubles.extend([Trouble.UNAVAILABLE] * TRIES)
+    desk.store.look_troubles.extend([Trouble.UNAVAILABLE] * TRIES_MAX)
     with pytest.raises(StoreUnavailable, match="the line is down"):
         await desk.get("a")
-    desk.store.look_troubles.extend([Trouble.UNAVAILABLE] * TRIES)
+    desk.store.look_troubles.extend([Trouble.UNAVAILABLE] * TRIES_MAX)
     with pytest.raises(StoreUnavailable):
         await desk.scheduler.pause(PauseActionRequest(id="a"))
     desk.store.look_troubles.append(Trouble.UNUSABLE)
@@ -269,7 +269,7 @@ async def test_a_listing_is_patient_as_well(desk: Desk) -> None:
     desk.store.list_troubles.extend([Trouble.UNAVAILABLE, Trouble.LOST_ON_THE_WAY])
 
     assert len((await desk.scheduler.list_actions(ListActionsRequest())).actions) == 1
-    desk.store.list_troubles.extend([Trouble.UNAVAILABLE] * TRIES)
+    desk.store.list_troubles.extend([Trouble.UNAVAILABLE] * TRIES_MAX)
     with pytest.raises(StoreUnavailable, match="the line is down"):
         await desk.scheduler.list_actions(ListActionsRequest())
 

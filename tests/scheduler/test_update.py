@@ -155,7 +155,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize(("path", "given", "holds"), PARTS, ids=[f"{n}-{part[0]}" for n, part in enumerate(PARTS)])
-def test_a_mask_takes_what_it_names_and_leaves_the_rest(path: str, given: Spec, holds: Any) -> None:
+def test_a_mask_takes_what_it_names_and_nothing_else(path: str, given: Spec, holds: Any) -> None:
     @story
     async def tell(desk: Desk) -> None:
         http = HttpRequest(url="http://a/", method="PUT", body=b"x", headers=[{"name": "X"}])
@@ -180,7 +180,7 @@ def test_a_mask_takes_what_it_names_and_leaves_the_rest(path: str, given: Spec, 
 
 
 @story
-async def test_several_paths_are_taken_together(desk: Desk) -> None:
+async def test_all_paths_of_a_mask_are_taken(desk: Desk) -> None:
     await desk.create("a")
     given = Spec(retry=RetryPolicy(max_attempts=2), start_deadline=duration(SECOND_US))
 

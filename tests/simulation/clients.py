@@ -262,7 +262,7 @@ _METHODS: dict[str, Callable[[Scheduler, Any, float | None], Awaitable[Any]]] = 
 
 
 def _spec(plan: SpecPlan) -> Spec:
-    if plan.is_usual:
+    if plan.is_common:
         return Spec(schedule=Schedule(delay=duration(plan.delay_us)), handler=PythonHandler(name=HANDLER))
     spec = Spec(
         schedule=Schedule(delay=duration(plan.delay_us)),

@@ -60,7 +60,7 @@ class SpecPlan(NamedTuple):
     kept_after_failure_us: int
     interruption_limit: int
     # Leaves out all but the delay: the kind of action for which schedulers and workers have a short way.
-    is_usual: bool = False
+    is_common: bool = False
 
 
 class CallPlan(NamedTuple):
@@ -135,21 +135,21 @@ class Plan:
 def draw(seed: int, store: str = "memory") -> Plan:
     """The plan of a seed."""
     plan = _Drawing(seed, store).plan()
-    return _of_usual_actions(plan) if is_usual(seed) else plan
+    return _of_common_actions(plan) if is_common(seed) else plan
 
 
-def is_usual(seed: int) -> bool:
+def is_common(seed: int) -> bool:
     return seed % _USUAL_EVERY == 2
 
 
-def _of_usual_actions(plan: Plan) -> Plan:
+def _of_common_actions(plan: Plan) -> Plan:
     """The same run, but every action is of the usual kind.
 
     By default an attempt may hang for a minute, and a tenth failure is retried after many: so nothing hangs here, and
     what fails fails once or twice.
     """
     clients = tuple(
-        client._replace(calls=tuple(call._replace(spec=call.spec._replace(is_usual=True)) for call in client.calls))
+        client._replace(calls=tuple(call._replace(spec=call.spec._replace(is_common=True)) for call in client.calls))
         for client in plan.clients
     )
     scripts = tuple(tuple(each for each in script if each is not Behaviour.HANGS)[:2] for script in plan.scripts)

@@ -44,7 +44,7 @@ class Slow:
 
 
 @on_virtual_time
-async def test_old_arrivals_of_many_pages_are_let_through_in_one_hold_of_their_shard() -> None:
+async def test_many_old_pages_are_migrated_in_one_hold_of_their_shard() -> None:
     fleet = Fleet(shards=1)
     for n in range(20):
         await fleet.create(f"a{n}")
@@ -111,7 +111,7 @@ async def test_what_arrives_during_a_load_of_the_far_future_overtakes_it_too() -
 
 
 @on_virtual_time
-async def test_a_backlog_of_what_is_due_is_not_written_twice_by_overtaking_itself() -> None:
+async def test_a_backlog_of_due_rows_is_not_written_twice_by_early_migration() -> None:
     fleet = Fleet(shards=1)
     for n in range(20):
         await fleet.create(f"a{n}")

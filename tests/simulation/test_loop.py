@@ -46,7 +46,7 @@ async def _call_from_a_thread() -> None:
     [_thread, _connection, _server, _socket, _subprocess, _signal, _call_from_a_thread],
     ids=lambda f: f.__name__,
 )
-def test_whoever_tries_to_leave_the_simulation_fails(leave: Callable[[], Awaitable[None]]) -> None:
+def test_leaving_the_simulation_fails(leave: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
         with pytest.raises((RealWorld, NotImplementedError)):
             await leave()

@@ -17,7 +17,7 @@ STORES = [name for name in BACKENDS if name not in {"memory", "ydb-once"}]
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_every_store_answers_as_the_specification_would_in_some_order(name: str) -> None:
+def test_every_store_does_what_the_specification_would_in_some_order(name: str) -> None:
     made = explore(BACKENDS[name], LONG if os.environ.get("STATEFUL") == "long" else SHORT)
     assert made["other orders"] > 0, "calls that were in flight at once took effect in another order than sent"
     assert set(made) >= set(KINDS)

@@ -51,7 +51,7 @@ class Case(NamedTuple):
         return us_of(self.status.scheduled_time)
 
 
-class Fate(NamedTuple):
+class Outcome(NamedTuple):
     """What becomes of an action. No time: it is removed."""
 
     state: int
@@ -61,38 +61,38 @@ class Fate(NamedTuple):
     counters: Counters
 
 
-def fate_of(case: Case) -> Fate:
+def outcome_of(case: Case) -> Outcome:
     """The state, and the time before it is moved out of the way of times that are taken."""
     counters = Counters()
     counters.CopyFrom(case.status.counters)
     return _by_a_user(case, counters) if case.moment.row_at_us is None else _by_a_worker(case, counters)
 
 
-def _by_a_user(case: Case, counters: Counters) -> Fate:
+def _by_a_user(case: Case, counters: Counters) -> Outcome:
     event, now_us = case.event, case.moment.now_us
     match event:
         case Accepted():
             return _occurrence_or_end(case, Counters(), walk_to_first(case.spec.schedule, now_us))
         case Paused():
-            return Fate(action_pb2.PAUSED, END_OF_TIME_US, None, counters)
+            return Outcome(action_pb2.PAUSED, END_OF_TIME_US, None, counters)
         case Resumed():
             return _after_a_pause(case, counters)
         case RunRequested():
             counters.consecutive_interrupted_attempts = 0
-            return Fate(action_pb2.SCHEDULED, now_us, now_us, counters)
+            return Outcome(action_pb2.SCHEDULED, now_us, now_us, counters)
         case Deleted():
-            return Fate(action_pb2.DELETED, now_us + event.retention_us, None, counters)
+            return Outcome(action_pb2.DELETED, now_us + event.retention_us, None, counters)
         case _:
             raise AssertionError(f"{event} needs a row")
 
 
-def _by_a_worker(case: Case, counters: Counters) -> Fate:
+def _by_a_worker(case: Case, counters: Counters) -> Outcome:
     event = case.event
     match event:
         case Began():
             lease_us = min(event.lease_us, duration_us(case.spec.attempt_timeout)) + event.grace_us
             starts_us = max(case.moment.now_us, case.moment.row_at_us or 0)
-            return Fate(case.status.state, starts_us + lease_us, None, counters)
+            return Outcome(case.status.state, starts_us + lease_us, None, counters)
         case Succeeded():
             counters.succeeded_attempts += 1
             counters.consecutive_failed_attempts = counters.consecutive_interrupted_attempts = 0
@@ -106,12 +106,12 @@ def _by_a_worker(case: Case, counters: Counters) -> Fate:
             counters.expired_occurrences += 1
             return _after_an_occurrence(case, counters)
         case Purged():
-            return Fate(case.status.state, None, None, counters)
+            return Outcome(case.status.state, None, None, counters)
         case _:
             raise AssertionError(f"{event} makes a new row")
 
 
-def _after_a_pause(case: Case, counters: Counters) -> Fate:
+def _after_a_pause(case: Case, counters: Counters) -> Outcome:
     schedule, now_us = case.spec.schedule, case.moment.now_us
     if case.occurrence_us >= now_us:
         return _occurrence_or_end(case, counters, case.occurrence_us)
@@ -122,17 +122,17 @@ def _after_a_pause(case: Case, counters: Counters) -> Fate:
     return _occurrence_or_end(case, counters, next_us)
 
 
-def _after_an_interruption(case: Case, counters: Counters) -> Fate:
+def _after_an_interruption(case: Case, counters: Counters) -> Outcome:
     counters.interrupted_attempts += 1
     counters.consecutive_interrupted_attempts += 1
     limit = case.spec.interruption_limit
     if limit and counters.consecutive_interrupted_attempts >= limit:
         counters.runs += 1
         return _occurrence_or_end(case, counters, None)
-    return Fate(action_pb2.RETRYING, case.moment.now_us, None, counters)
+    return Outcome(action_pb2.RETRYING, case.moment.now_us, None, counters)
 
 
-def _after_a_failure(case: Case, event: Failed, counters: Counters) -> Fate:
+def _after_a_failure(case: Case, event: Failed, counters: Counters) -> Outcome:
     counters.failed_attempts += 1
     counters.consecutive_failed_attempts += 1
     counters.consecutive_interrupted_attempts = 0
@@ -148,7 +148,7 @@ def _after_a_failure(case: Case, event: Failed, counters: Counters) -> Fate:
         and not _gives_way(case, retry_at_us)
     )
     if may_retry:
-        return Fate(action_pb2.RETRYING, retry_at_us, None, counters)
+        return Outcome(action_pb2.RETRYING, retry_at_us, None, counters)
     counters.runs += 1
     return _after_an_occurrence(case, counters)
 
@@ -169,17 +169,17 @@ def _gives_way(case: Case, retry_at_us: int) -> bool:
     return retry_at_us >= following_us
 
 
-def _after_an_occurrence(case: Case, counters: Counters) -> Fate:
+def _after_an_occurrence(case: Case, counters: Counters) -> Outcome:
     next_us, missed = walk_to_next(case.spec.schedule, case.occurrence_us, counters.runs, case.moment.now_us)
     counters.missed_occurrences += missed
     return _occurrence_or_end(case, counters, next_us)
 
 
-def _occurrence_or_end(case: Case, counters: Counters, next_us: int | None) -> Fate:
+def _occurrence_or_end(case: Case, counters: Counters, next_us: int | None) -> Outcome:
     if next_us is not None:
-        return Fate(action_pb2.SCHEDULED, next_us, next_us, counters)
+        return Outcome(action_pb2.SCHEDULED, next_us, next_us, counters)
     state = ENDING[type(case.event)]
     retention = case.spec.retention
     kept_us = duration_us(retention.after_success if state == action_pb2.SUCCEEDED else retention.after_failure)
     is_removed = kept_us == 0 and case.moment.row_at_us is not None
-    return Fate(state, None if is_removed else case.moment.now_us + kept_us, None, counters)
+    return Outcome(state, None if is_removed else case.moment.now_us + kept_us, None, counters)

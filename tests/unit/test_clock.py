@@ -102,7 +102,7 @@ def test_a_store_that_was_set_back_is_followed_at_once() -> None:
     assert clock.now_us() == NOON_US - SECOND_US
 
 
-def test_the_machines_own_time_is_not_kept_when_the_store_first_answers() -> None:
+def test_the_machines_own_time_is_not_kept_after_the_stores_first_answer() -> None:
     machine = Machine()
     clock = DisciplinedClock(machine)
     asked_us, store_now_us = machine.up_us, machine.wall_us

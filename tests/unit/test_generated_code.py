@@ -12,7 +12,7 @@ GENERATED = ("*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py")
 
 def test_the_committed_code_is_what_make_proto_generates(tmp_path: Path) -> None:
     _generate(tmp_path)
-    generated, committed = _sources(tmp_path), _sources(PROTO)
+    generated, committed = _generated_files(tmp_path), _generated_files(PROTO)
     assert generated.keys() == committed.keys()
     differing = sorted(name for name in generated if generated[name] != committed[name])
     assert not differing, f"{', '.join(differing)} is not what its .proto file generates: run `make proto`"
@@ -21,7 +21,9 @@ def test_the_committed_code_is_what_make_proto_generates(tmp_path: Path) -> None
 def test_every_proto_file_has_its_generated_code_beside_it() -> None:
     stems = {path.stem for path in (PROTO / PACKAGE).glob("*.proto")}
     assert len(stems) > 0
-    assert set(_sources(PROTO)) == {f"{stem}_pb2{ending}" for stem in stems for ending in (".py", ".pyi", "_grpc.py")}
+    assert set(_generated_files(PROTO)) == {
+        f"{stem}_pb2{ending}" for stem in stems for ending in (".py", ".pyi", "_grpc.py")
+    }
 
 
 def _generate(folder: Path) -> None:
@@ -46,5 +48,5 @@ def _generate(folder: Path) -> None:
     )
 
 
-def _sources(root: Path) -> dict[str, str]:
+def _generated_files(root: Path) -> dict[str, str]:
     return {path.name: path.read_text() for pattern in GENERATED for path in (root / PACKAGE).glob(pattern)}

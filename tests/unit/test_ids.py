@@ -73,7 +73,7 @@ def test_every_shard_gets_its_share_and_no_other_shard_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 1_000])
-def test_neighbours_share_a_shard_and_a_call_is_spread_over_many(count: int) -> None:
+def test_adjacent_actions_share_a_shard_and_a_call_is_spread_over_many(count: int) -> None:
     shards = Ids(random.Random(1)).shard_runs(10_000, count)
     assert len(shards) == count
     runs = [list(run) for _, run in itertools.groupby(shards)]

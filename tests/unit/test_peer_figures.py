@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.peers import records
+from benchmarks.peers import job_lines
 from benchmarks.peers.adapters import TOOLS
 from benchmarks.peers.cases import CASES
 from benchmarks.peers.conditions import busy_percent
@@ -62,10 +62,10 @@ def test_a_job_that_two_processes_ran_has_run_twice_and_counts_from_its_first_st
     write_record(tmp_path, 1, 3, 1, 2000.0, 2700.0)
     write_record(tmp_path, 2, 3, 1, 2000.0, 2600.0)
 
-    assert records.runs(tmp_path) == {0: (1, 1000.0, 1500.0), 3: (2, 2000.0, 2600.0)}
-    assert (records.executed(tmp_path), records.executed(tmp_path, 2)) == (3, 1)
-    assert records.last_start_us(tmp_path) == 2700.0
-    assert sorted(records.first_starts_us(tmp_path)) == [1500.0, 2600.0]
+    assert job_lines.runs(tmp_path) == {0: (1, 1000.0, 1500.0), 3: (2, 2000.0, 2600.0)}
+    assert (job_lines.executed(tmp_path), job_lines.executed(tmp_path, 2)) == (3, 1)
+    assert job_lines.last_start_us(tmp_path) == 2700.0
+    assert sorted(job_lines.first_starts_us(tmp_path)) == [1500.0, 2600.0]
 
 
 def test_a_record_that_is_being_written_is_not_read(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_record_that_is_being_written_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "records-1").open("ab") as file:
         file.write(b"\x01" * 10)
 
-    assert records.executed(tmp_path) == 1
+    assert job_lines.executed(tmp_path) == 1
 
 
 def test_a_ratio_is_taken_within_each_round_to_the_peer_that_was_best_in_it() -> None:

@@ -221,7 +221,7 @@ def test_contradictions(variables: dict[str, str], sentence: str) -> None:
     assert _refusal(**variables) == sentence
 
 
-def test_several_mistakes_are_told_together(config: ConfigFile) -> None:
+def test_all_mistakes_are_reported_together(config: ConfigFile) -> None:
     refused = _refusal(config.holding("[worker]\nloops = 0\npage = 0\n"))
     assert [line.partition(": ")[2] for line in refused.splitlines()] == [
         "worker.loops should be greater than or equal to 1, not 0",

@@ -28,7 +28,7 @@ from clepsydra.core.action.state_machine import ENDED, KEPT, LIVE, ImpossibleEve
 from clepsydra.core.times import DAY_US, END_OF_TIME_US, HOUR_US, SECOND_US, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Counters, Schedule, Spec, State, Status
-from tests.unit.oracle import Case, fate_of
+from tests.unit.oracle import Case, outcome_of
 from tests.unit.specs import NOON_US, drift, fixed_rate, once, retry_policy, spec_of
 from tests.unit.walks import is_on_a_grid, last_us
 
@@ -227,7 +227,7 @@ def _moments(event: Event, status: Status) -> Iterator[Moment]:
 
 
 def _check_against_the_oracle(case: Case, result: Step) -> None:
-    fate = fate_of(case)
+    fate = outcome_of(case)
     status = result.status
     assert status.state == fate.state, case
     assert status.counters == fate.counters, case

@@ -3,7 +3,7 @@
 import time
 
 from benchmarks.installation import wait_until
-from benchmarks.peers import records
+from benchmarks.peers import job_lines
 from benchmarks.peers.cases.waiting import FIRST_S, LOOK_S, all_alive, fill_with_due
 from benchmarks.peers.places import Places
 from benchmarks.peers.setup import Setup, Worker, now_us
@@ -37,7 +37,7 @@ def _drain(places: Places, tool: Tool, settings: Settings, sizes: Sizes, workers
         ended_us = now_us()
         ran = min(setup.executed(), count - unfinished)
         setup.check(settings)
-        if tool.is_ours and (unfinished or len(records.runs(setup.records)) < count):
+        if tool.is_ours and (unfinished or len(job_lines.runs(setup.records)) < count):
             raise RuntimeError(f"of {count} jobs only {ran} have run, and {unfinished} are left in the store")
         return _rate(setup, ran, ended_us) | {"jobs": ran, "peak_mb": peak_mb}
 
@@ -55,8 +55,8 @@ def _watched(setup: Setup, workers: list[Worker], count: int, ends: float) -> fl
 
 def _rate(setup: Setup, ran: int, ended_us: int) -> dict[str, float]:
     """Since the last of the workers began, because they do not come up at the same moment."""
-    firsts_us = records.first_starts_us(setup.records)
+    firsts_us = job_lines.first_starts_us(setup.records)
     began_us = max(firsts_us)
-    before = sum(run.started_us < began_us for run in records.runs(setup.records).values())
+    before = sum(run.started_us < began_us for run in job_lines.runs(setup.records).values())
     counted = ran - before
     return {"executed_per_s": counted / ((ended_us - began_us) / 1e6), "workers": len(firsts_us), "counted": counted}

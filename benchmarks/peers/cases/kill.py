@@ -8,7 +8,7 @@ again.
 import time
 
 from benchmarks.installation import wait_until
-from benchmarks.peers import records
+from benchmarks.peers import job_lines
 from benchmarks.peers.cases.waiting import FIRST_S, fill_with_due, wait_up_to
 from benchmarks.peers.places import Places
 from benchmarks.peers.setup import Setup, Worker, now_us
@@ -29,8 +29,8 @@ def kill(places: Places, tool: Tool, settings: Settings, sizes: Sizes) -> dict[s
         killed_us = _kill_in_the_midst(setup, settings, count)
         wait_up_to(lambda: setup.unfinished() == 0, _BACKLOG_S + tool.recovery_wait_s, every_s=0.5)
         # What is removed from the store before it is executed may still be executed.
-        wait_up_to(lambda: len(records.runs(setup.records)) >= count, 3.0, every_s=0.5)
-        figures = _fate(setup, count, killed_us)
+        wait_up_to(lambda: len(job_lines.runs(setup.records)) >= count, 3.0, every_s=0.5)
+        figures = _outcome(setup, count, killed_us)
         setup.check(settings)
     if tool.is_ours and "done_s" not in figures:
         raise RuntimeError(f"after a kill, {figures['lost']} jobs are lost and {figures['held']} not done")
@@ -56,8 +56,8 @@ def _kill_in_the_midst(setup: Setup, settings: Settings, count: int) -> int:
     return killed_us
 
 
-def _fate(setup: Setup, count: int, killed_us: int) -> dict[str, float]:
-    runs, unfinished = records.runs(setup.records), setup.unfinished()
+def _outcome(setup: Setup, count: int, killed_us: int) -> dict[str, float]:
+    runs, unfinished = job_lines.runs(setup.records), setup.unfinished()
     figures: dict[str, float] = {
         "jobs": count,
         "lost": max(0, count - len(runs) - unfinished),
@@ -65,5 +65,5 @@ def _fate(setup: Setup, count: int, killed_us: int) -> dict[str, float]:
         "twice": sum(run.times > 1 for run in runs.values()),
     }
     if len(runs) == count:
-        figures["done_s"] = (records.last_start_us(setup.records) - killed_us) / 1e6
+        figures["done_s"] = (job_lines.last_start_us(setup.records) - killed_us) / 1e6
     return figures

@@ -3,7 +3,7 @@
 import statistics
 import time
 
-from benchmarks.peers import records
+from benchmarks.peers import job_lines
 from benchmarks.peers.cases.waiting import wait_up_to
 from benchmarks.peers.places import Places
 from benchmarks.peers.setup import Setup, Worker, now_us
@@ -76,7 +76,7 @@ def _wait_for_all(setup: Setup, sizes: Sizes, first_us: int) -> None:
 
 
 def _percentiles(setup: Setup, count: int) -> dict[str, float]:
-    late_ms = sorted((run.started_us - run.planned_us) / 1000 for run in records.runs(setup.records).values())
+    late_ms = sorted((run.started_us - run.planned_us) / 1000 for run in job_lines.runs(setup.records).values())
     if not late_ms:
         raise RuntimeError(f"none of {count} jobs was started")
     if setup.tool.is_ours and (len(late_ms) < count or late_ms[0] < 0):

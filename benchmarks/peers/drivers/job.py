@@ -34,7 +34,7 @@ async def run_async(number: int, planned_us: float) -> None:
     _write(number, planned_us, started_us)
 
 
-class _Records:
+class _JobLines:
     """A file with a record for every job that this process has run."""
 
     def __init__(self, folder: Path) -> None:
@@ -46,11 +46,11 @@ class _Records:
         os.pwrite(self._file, _RECORD.pack(runs, planned_us, started_us), number * _RECORD.size)
 
 
-_records: _Records | None = None
+_records: _JobLines | None = None
 
 
 def _write(number: int, planned_us: float, started_us: int) -> None:
     global _records  # noqa: PLW0603 - tools find a job by its name, and hand it nothing but its arguments
     if _records is None:
-        _records = _Records(Path(os.environ["BENCHMARK_RECORDS"]))
+        _records = _JobLines(Path(os.environ["BENCHMARK_RECORDS"]))
     _records.write(number, planned_us, started_us)

@@ -61,7 +61,7 @@ def with_removable_time(action: Action, removable_us: int) -> Action:
     return action._replace(status=action.status + removable.SerializeToString())
 
 
-def decode_columns(stored: Action) -> DecodedAction:
+def decode_keys(stored: Action) -> DecodedAction:
     """What the columns say of an action whose messages cannot be decoded: enough to show it and to delete it."""
     action = ScheduledAction()
     action.meta.id = stored.action_id
@@ -72,8 +72,8 @@ def decode_columns(stored: Action) -> DecodedAction:
     return DecodedAction(action, ())
 
 
-def decode_or_columns(stored: Action) -> DecodedAction:
+def decode_or_keys(stored: Action) -> DecodedAction:
     try:
         return decode(stored)
     except Damaged:
-        return decode_columns(stored)
+        return decode_keys(stored)

@@ -1,4 +1,4 @@
-"""What every batch of the port holds to: it names an action at most once."""
+"""The rule for every batch of the port: it names an action at most once."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The few ways in which a store call can fail. A failed precondition is not one of them: it is an outcome."""
+"""The ways in which a store call can fail. A failed precondition is not one of them: it is an outcome."""
 
 
 class StoreError(Exception):
@@ -6,11 +6,11 @@ class StoreError(Exception):
 
 
 class Unavailable(StoreError):
-    """The store did not do it, for certain: the call can be repeated."""
+    """The store certainly did nothing: the call can be repeated."""
 
 
 class OutcomeUnknown(StoreError):
-    """The store may have done it. Every call of the port is safe to repeat as it was sent."""
+    """The store may have done it. Every call of the port is safe to repeat exactly as it was sent."""
 
 
 class Unusable(StoreError):
@@ -22,4 +22,4 @@ class OtherShards(Unusable):
 
 
 class WrongUrl(Unusable):
-    """The URL cannot name a store, whatever exists in the world."""
+    """The URL cannot name a store, whether one exists or not."""

@@ -1,11 +1,10 @@
-"""The store is one URL everywhere: its scheme names the backend, the rest says where the installation is.
+"""A store is named by one URL: its scheme is the backend, the rest says where the installation is.
 
-A backend is imported when a URL asks for it, so that nobody needs the drivers of the others.
+A backend is imported only when a URL names it, so that nobody needs the drivers of the others.
 """
 
 import difflib
 import os
-import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,43 +12,36 @@ from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import Unusable, WrongUrl
 from clepsydra.store.port import Store
+from clepsydra.store.url_options import without_password as without_password
 
 if TYPE_CHECKING:
     from clepsydra.store.postgres import PostgresStore
     from clepsydra.store.ydb import YdbStore
 
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
-
 
 class Backend(NamedTuple):
-    """What a scheme stands for."""
+    """How to open and install the stores of one scheme."""
 
     open: Callable[[str, Clock], Awaitable[Store]]
-    # None as the number of shards: as many as there are, or the default for a new installation.
+    # The number of shards, or None: as many as there are, or the default for a new installation.
     install: Callable[[str, int | None], Awaitable[int]]
 
 
 async def open_store(url: str, clock: Clock) -> Store:
-    """The installation at this URL, which must have been made before."""
+    """Open the installation at this URL, which must exist."""
     return await _backend_of(url).open(url, clock)
 
 
 async def install_store(url: str, shards: int | None) -> int:
-    """Make an installation if there is none. Returns its number of shards; another number than it has is refused."""
+    """Make an installation if there is none, or upgrade it. Returns its number of shards.
+
+    Another number of shards than it has is refused.
+    """
     return await _backend_of(url).install(url, shards)
 
 
-def without_password(url: str) -> str:
-    """A URL as it may be shown to anyone.
-
-    >>> without_password("postgresql://ada:secret@db/clepsydra")
-    'postgresql://ada:***@db/clepsydra'
-    """
-    return _PASSWORD.sub(r"\1:***", url)
-
-
 def sqlite_path(url: str) -> str:
-    """The file that a sqlite URL names. What follows the third slash is the path, exactly as it is written.
+    """The file that a sqlite URL names: exactly what follows the third slash.
 
     >>> sqlite_path("sqlite:///clepsydra.db"), sqlite_path("sqlite:////var/lib/clepsydra.db")
     ('clepsydra.db', '/var/lib/clepsydra.db')
@@ -99,7 +91,7 @@ def _postgres() -> "type[PostgresStore]":
 
 
 async def _open_ydb(url: str, _clock: Clock) -> Store:
-    """Without a clock: the store's time is the server's."""
+    """The store's time is the server's, so it needs no clock."""
     return await _ydb().open(url, os.environ, Ids.from_system())
 
 

@@ -1,14 +1,28 @@
-"""The options of a store URL: `?schema=timers&pool_size=20`. What is unknown or out of range is refused."""
+"""The parts of a store URL that every backend reads alike: its options (`?schema=timers`), and its password."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from clepsydra.store.errors import WrongUrl
 
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be shown to anyone.
+
+    >>> without_password("postgresql://ada:secret@db/clepsydra")
+    'postgresql://ada:***@db/clepsydra'
+    """
+    return _PASSWORD.sub(r"\1:***", url)
+
 
 class UrlOptions:
-    """Options are taken out one by one; `shown` is the URL as it may be shown to anyone.
+    """Options are taken out one by one. Unknown ones, and values out of range, are refused.
+
+    `shown` is the URL as it may be shown to anyone.
 
     >>> options = UrlOptions("pool_size=20&tracing=on", "db://", known=["pool_size", "tracing"])
     >>> options.number("pool_size", 10, 1, 1_000), options.flag("tracing"), options.text("schema")
@@ -45,7 +59,7 @@ class UrlOptions:
             raise WrongUrl(f"the store URL {self._shown!r} has {name}={value}: it can be on or off")
         return value == "on"
 
-    def rest(self) -> dict[str, str]:
+    def remaining(self) -> dict[str, str]:
         """Those that were not taken."""
         return dict(self._values)
 

@@ -217,7 +217,7 @@ async def test_what_a_coroutine_waited_for_was_cancelled_but_not_the_attempt(
     assert not attempt.context.cancelled
 
 
-async def test_an_execution_that_is_thrown_away_leaves_quietly(
+async def test_a_coroutine_that_is_thrown_away_leaves_quietly(
     targets: Targets, registry: Registry, lines: LogCapture
 ) -> None:
     @registry.handler("it")

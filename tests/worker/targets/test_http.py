@@ -213,7 +213,7 @@ async def test_a_status_counts_although_its_body_breaks_off(targets: Targets, se
     assert (result.error, result.retry_after_us) == ("the target answered 503 Busy", 7 * SECOND_US)
 
 
-async def test_words_that_are_not_text_fit_into_a_status(targets: Targets, servers: Servers) -> None:
+async def test_bytes_that_are_not_text_fit_into_a_status(targets: Targets, servers: Servers) -> None:
     url = await servers.saying(b"HTTP/1.1 500 \xff\x80\r\nContent-Length: 4\r\n\r\n\xff\x1b\x00a")
     result = await execute(targets, http(url))
     assert Attempt.FromString(Attempt(error=result.error).SerializeToString()).error == result.error

@@ -43,7 +43,7 @@ _ETAG_HEAD = FieldHeads(Meta.ETAG_FIELD_NUMBER)[ETAG_GUID_LENGTH + len(_ETAG_END
 _BEFORE_ETAG = _REVISION + _ETAG_HEAD
 
 
-class _Columns(NamedTuple):
+class _Batch(NamedTuple):
     """What the requests of a batch say, in their order; all of it is valid."""
 
     # Empty: none has an id.
@@ -116,7 +116,7 @@ def _start_of(schedule: Schedule, now_us: int) -> Timestamp | None:
 def _plan_batch(
     requests: Sequence[CreateActionRequest], generated_ids: Sequence[str], guids: Sequence[str], now_us: int
 ) -> list[Action] | None:
-    columns = _columns_of(requests, now_us)
+    columns = _read_batch(requests, now_us)
     if columns is None:
         return None
     given_ids, starts_us, starts, handlers = columns
@@ -131,7 +131,7 @@ def _plan_batch(
     return [*map(make_action, zip(action_ids, guids, metas, specs, statuses, starts_us, strict=True))]
 
 
-def _columns_of(requests: Sequence[CreateActionRequest], now_us: int) -> _Columns | None:
+def _read_batch(requests: Sequence[CreateActionRequest], now_us: int) -> _Batch | None:
     """None if the requests are not alike, not of the common kind, or not valid."""
     if not requests[0].action.spec.HasField("handler"):
         return None
@@ -153,9 +153,9 @@ def _columns_of(requests: Sequence[CreateActionRequest], now_us: int) -> _Column
     whole = WHOLE.FromString(encoded).requests.action.spec
     starts, handlers = list(whole.schedule.start_time), list(whole.handler)
     if not starts:
-        return _Columns(list(meta.id), [now_us] * count, [encode_time(now_us)] * count, handlers)
+        return _Batch(list(meta.id), [now_us] * count, [encode_time(now_us)] * count, handlers)
     starts_us = _start_times_us(schedule.start_time, starts) if len(starts) == count else None
-    return None if starts_us is None else _Columns(list(meta.id), starts_us, starts, handlers)
+    return None if starts_us is None else _Batch(list(meta.id), starts_us, starts, handlers)
 
 
 def _are_valid(action_ids: Sequence[str], request_ids: Sequence[str], handler: Any) -> bool:

@@ -20,14 +20,14 @@ from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRe
 _Wanted = Mapping[str, "_Wanted"]
 
 
-def _columns_message(kind: Any, wanted: _Wanted) -> DescriptorProto:
+def _merged_message(kind: Any, wanted: _Wanted) -> DescriptorProto:
     """The message that all messages of this kind merge into: each wanted value is repeated."""
     merged = DescriptorProto(name=kind.name)
     for name, within in wanted.items():
         field = kind.fields_by_name[name]
         column = merged.field.add(name=name, number=field.number)
         if within:
-            merged.nested_type.append(_columns_message(field.message_type, within))
+            merged.nested_type.append(_merged_message(field.message_type, within))
             column.type, column.type_name = FieldDescriptorProto.TYPE_MESSAGE, merged.nested_type[-1].name
             column.label = FieldDescriptorProto.LABEL_OPTIONAL
         else:
@@ -36,16 +36,16 @@ def _columns_message(kind: Any, wanted: _Wanted) -> DescriptorProto:
     return merged
 
 
-def _columns_class(wanted: _Wanted) -> Any:
+def _merged_class(wanted: _Wanted) -> Any:
     file = FileDescriptorProto(name="columns.proto", package="clepsydra.columns", syntax="proto3")
-    file.message_type.append(_columns_message(BatchCreateActionsRequest.DESCRIPTOR, wanted))
+    file.message_type.append(_merged_message(BatchCreateActionsRequest.DESCRIPTOR, wanted))
     pool: Any = DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     return GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{file.message_type[0].name}"))
 
 
 # All values of the requests of a batch, as lists; labels and delays as they are encoded.
-VALUES = _columns_class(
+VALUES = _merged_class(
     {
         "requests": {
             "request_id": {},
@@ -60,7 +60,7 @@ VALUES = _columns_class(
     }
 )
 # The start times and handlers of the requests of a batch, as they are encoded.
-WHOLE = _columns_class({"requests": {"action": {"spec": {"schedule": {"start_time": {}}, "handler": {}}}}})
+WHOLE = _merged_class({"requests": {"action": {"spec": {"schedule": {"start_time": {}}, "handler": {}}}}})
 
 # All fields of the common kind.
 _COMMON_FIELDS: dict[Any, set[str]] = {

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from clepsydra.core.limits import PAGE_SIZE_DEFAULT
 from clepsydra.core.validation.rules import FieldViolation
-from clepsydra.scheduler.codec import decode_or_columns
+from clepsydra.scheduler.codec import decode_or_keys
 from clepsydra.scheduler.errors import InvalidArgument
 from clepsydra.store.port import Action
 from clepsydra.v1.scheduler_pb2 import ListActionsRequest, ListActionsResponse
@@ -60,7 +60,7 @@ async def page(request: ListActionsRequest, read_after: ReadAfter) -> ListAction
         stored = await read_after(after_id, wanted)
         for action in stored:
             # One action that cannot be decoded must not hide all those behind it.
-            decoded = decode_or_columns(action)
+            decoded = decode_or_keys(action)
             if not decoded.is_deleted:
                 if len(response.actions) == page_size or bytes_left <= 0:
                     return _with_next_page(response, after_id)

@@ -16,7 +16,7 @@ from clepsydra.store.outcomes import CERTAIN
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult
 
 # A store that certainly did nothing is tried this often; then the caller gets the error.
-TRIES = 5
+TRIES_MAX = 5
 BACKOFF = Backoff(first_us=20 * MILLISECOND_US, longest_us=SECOND_US)
 
 # A fast periodic action changes many times a second. Each conflict brings its newest state along.
@@ -109,6 +109,6 @@ class Call:
         self.failures += 1
         self.certainty = self.certainty.after(error)
         repeatable = isinstance(error, OutcomeUnknown | Unavailable)
-        may_try_again = self.certainty.may_be_done or self.failures < TRIES
+        may_try_again = self.certainty.may_be_done or self.failures < TRIES_MAX
         if not repeatable or not may_try_again or now_us - self.put.created_at_us >= CALL_RETRY_US:
             self.fail(errors.StoreUnavailable(f"the store is not available, and nothing was done: {error}"))

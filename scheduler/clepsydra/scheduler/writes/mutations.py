@@ -14,7 +14,7 @@ from clepsydra.core.action.update_mask import LABELS, merge_spec, updates_spec
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.core.times import set_us, us_of
 from clepsydra.core.validation.requests import spec_violations
-from clepsydra.scheduler.codec import DecodedAction, decode, decode_or_columns, encode, with_removable_time
+from clepsydra.scheduler.codec import DecodedAction, decode, decode_or_keys, encode, with_removable_time
 from clepsydra.scheduler.errors import AlreadyExists, EtagMismatch, InvalidArgument, NotFound, WrongState
 from clepsydra.scheduler.writes.idempotency import Applied, IdempotencyKey, find_applied, key_of, remember
 from clepsydra.store.port import Action, Put
@@ -153,7 +153,7 @@ class Delete:
 
     def plan(self, current: Action | None) -> Plan:
         # An action that cannot be decoded can still be deleted.
-        stored = None if current is None else decode_or_columns(current)
+        stored = None if current is None else decode_or_keys(current)
         if stored is not None and find_applied(self._key, stored.applied) is not None:
             return encode(stored.action), None
         if current is None or stored is None or stored.is_deleted:

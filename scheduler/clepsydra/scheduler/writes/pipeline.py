@@ -18,7 +18,7 @@ from clepsydra.core.times import seconds
 from clepsydra.scheduler.errors import SchedulerError, StoreUnavailable
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.scheduler.writes.batcher import Batcher, Bounds
-from clepsydra.scheduler.writes.call import BACKOFF, TRIES, Call, Outcome
+from clepsydra.scheduler.writes.call import BACKOFF, TRIES_MAX, Call, Outcome
 from clepsydra.scheduler.writes.creation_batch import CreationBatch, Identities
 from clepsydra.scheduler.writes.mutations import Mutation
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
@@ -86,7 +86,7 @@ class WritePipeline:
                 return await read()
             except StoreError as error:
                 failures += 1
-                if failures >= TRIES or not isinstance(error, Unavailable | OutcomeUnknown):
+                if failures >= TRIES_MAX or not isinstance(error, Unavailable | OutcomeUnknown):
                     raise StoreUnavailable(f"the store is not available: {error}") from error
             await self._pause(failures)
 

@@ -1,6 +1,6 @@
-"""The specification of the port, in the plainest code: dictionaries, and no cleverness.
+"""The specification of the port, in the plainest code: dictionaries, and nothing clever.
 
-A method runs without an await between its first read and its last write, so each is one transaction by construction.
+No method awaits between its first read and its last write, so each is one transaction by construction.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class QueueRow:
 class MemoryStore:
     def __init__(self, shards: int, clock: Clock) -> None:
         self._clock = clock
-        self._hints = Wakeups(shards)
+        self._wakeups = Wakeups(shards)
         self.actions: dict[str, Action] = {}
         self.rows: dict[Key, QueueRow] = {}
         self.shard_locks = {shard_id: ShardLock() for shard_id in range(shards)}
@@ -70,7 +70,7 @@ class MemoryStore:
         return len(self.shard_locks)
 
     async def close(self) -> None:
-        self._hints.wake_all()
+        self._wakeups.wake_all()
 
     async def put(self, puts: Sequence[Put]) -> list[PutResult]:
         check_named_once(put.action.action_id for put in puts)
@@ -92,7 +92,7 @@ class MemoryStore:
         self.actions[new.action_id] = new
         key = (Queue.INCOMING, put.shard_id, put.created_at_us, new.action_id, new.guid)
         self.rows[key] = QueueRow(new.scheduled_at_us, put.created_at_us)
-        self._hints.wake(put.shard_id)
+        self._wakeups.wake(put.shard_id)
         return PutResult(PutOutcome.DONE)
 
     async def get(self, action_ids: Sequence[str]) -> list[Action | None]:
@@ -213,7 +213,7 @@ class MemoryStore:
         )
 
     async def wait(self, shard_id: int, timeout_s: float) -> bool:
-        return await self._hints.wait(shard_id, timeout_s)
+        return await self._wakeups.wait(shard_id, timeout_s)
 
     async def now(self) -> int:
         return self._clock.now_us()
@@ -301,7 +301,7 @@ def _version(action: Action | None) -> tuple[str, int, bytes] | None:
 
 
 def _is_done(put: Put, current: Action) -> bool:
-    """A replay finds its own guid current, or its own meta where the life stays the same."""
+    """A repeated put finds its own guid current, or its own meta where the life stays the same."""
     if put.shard_id is None:
         return current.meta == put.action.meta
     return current.guid == put.action.guid

@@ -262,12 +262,12 @@ class SyncLoop:
         if self._stopping:
             return
         if pause_us > 0:
-            await self._wait.wait(self._wait_for_arrivals(shard, pause_us))
+            await self._wait.wait(self._wait_for_wakeup(shard, pause_us))
         elif self._pool.room == 0 and shard.has_due(now_us):
             await self._wait.wait(self._pool.wait_for_room(seconds(_WAIT_FOR_ROOM_US)))
             shard.waited_for_room_us += self._clock.now_us() - now_us
 
-    async def _wait_for_arrivals(self, shard: Shard, pause_us: int) -> None:
+    async def _wait_for_wakeup(self, shard: Shard, pause_us: int) -> None:
         if await self._store.wait(shard.shard_id, seconds(pause_us)):
             shard.read_now()
 

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.chaos.appending import Appender, records_in
+from tests.chaos.appending import Appender, entries_in
 from tests.chaos.history import Call, HistoryWriter, Kind, Outcome, read_history
 
 
@@ -17,7 +17,7 @@ def test_a_torn_record_spoils_no_other(tmp_path: Path) -> None:
     second.append([{"n": 4}])
     first.close()
     second.close()
-    assert [record["n"] for record in records_in(path)] == [1, 3, 4]
+    assert [record["n"] for record in entries_in(path)] == [1, 3, 4]
 
 
 def test_what_many_threads_append_at_once_is_all_there_when_they_return(tmp_path: Path) -> None:
@@ -26,16 +26,16 @@ def test_what_many_threads_append_at_once_is_all_there_when_they_return(tmp_path
 
     def append(n: int) -> bool:
         appender.append([{"n": n}])
-        return {"n": n} in records_in(path)
+        return {"n": n} in entries_in(path)
 
     with ThreadPoolExecutor(16) as threads:
         assert all(threads.map(append, range(200)))
     appender.close()
-    assert sorted(record["n"] for record in records_in(path)) == list(range(200))
+    assert sorted(record["n"] for record in entries_in(path)) == list(range(200))
 
 
-def test_no_file_holds_no_records(tmp_path: Path) -> None:
-    assert list(records_in(tmp_path / "records")) == []
+def test_no_file_holds_no_entries(tmp_path: Path) -> None:
+    assert list(entries_in(tmp_path / "records")) == []
 
 
 def test_a_call_without_an_end_is_unknown(tmp_path: Path) -> None:
