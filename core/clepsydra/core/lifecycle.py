@@ -1,4 +1,4 @@
-"""The seam for speed: what a list of requests, of due rows, or of ended attempts comes to.
+"""The seam for speed: plan what to store for a list of requests, of due rows, or of ended attempts.
 
 Each of the three functions takes a list and returns a list of the same length. The state machine can plan all of it.
 Before it stands the fast path, which recognises the common case and plans it cheaply, with the same bytes as the

@@ -1,4 +1,4 @@
-"""How a scheduler works. Every value has a default that serves one machine well."""
+"""The settings of a scheduler. Every value has a default that serves one machine well."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"(?:[0-9A-Za-z._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,
 
 
 class SchedulerSettings(BaseModel):
-    """Contradictions are refused with a sentence, not discovered at night."""
+    """Contradictions are refused with a sentence when the scheduler starts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,26 +22,24 @@ class SchedulerSettings(BaseModel):
     )
     tls_cert_file: Path | None = Field(default=None, description="The server's certificate chain, PEM. Unset: no TLS.")
     tls_key_file: Path | None = Field(default=None, description="The key of the certificate, PEM.")
-    max_concurrent_calls: int = Field(default=2_000, ge=1, le=100_000, description="Calls under way at once.")
+    max_concurrent_calls: int = Field(default=2_000, ge=1, le=100_000, description="Calls in progress at once.")
     batch: int = Field(default=1_000, ge=1, le=10_000, description="Changes written to the store at once.")
-    batch_bytes: int = Field(
-        default=4 * 1024 * 1024, ge=1, description="A batch is closed when it has grown to this size."
-    )
+    batch_bytes: int = Field(default=4 * 1024 * 1024, ge=1, description="A batch of this size takes no more changes.")
     batches_in_flight: int = Field(
-        default=2, ge=1, le=64, description="Batches under way at once, for writes and for reads."
+        default=2, ge=1, le=64, description="Batches in progress at once, for writes and for reads."
     )
     pending_items: int = Field(
-        default=20_000, ge=1, description="Changes that wait or are being written; more are refused."
+        default=20_000, ge=1, description="Changes that wait or are being written; further ones are refused."
     )
     pending_bytes: int = Field(default=64 * 1024 * 1024, ge=REQUEST_BYTES, description="The same, by size.")
     deleted_retention_ms: int = Field(
         default=DELETED_RETENTION_DEFAULT_US // MILLISECOND_US,
         ge=DELETED_RETENTION_MIN_US // MILLISECOND_US,
         le=365 * 24 * 3600 * 1000,
-        description="How long a deleted action is remembered, so that replayed calls are recognised.",
+        description="How long a deleted action is kept, so that repeated calls are recognised.",
     )
     stop_grace_ms: int = Field(
-        default=10_000, ge=0, description="How long a stopping scheduler finishes what it accepted."
+        default=10_000, ge=0, description="How long a stopping scheduler may take to finish accepted calls."
     )
 
     @field_validator("listen")

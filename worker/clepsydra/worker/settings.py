@@ -1,4 +1,4 @@
-"""How a worker works. Every value has a default that serves one machine well."""
+"""The settings of a worker. Every value has a default that serves one machine well."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from clepsydra.core.times import MILLISECOND_US
 
 
 class WorkerSettings(BaseModel):
-    """Contradictions are refused with a sentence, not discovered at night."""
+    """Contradictions are refused with a sentence when the worker starts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -21,22 +21,24 @@ class WorkerSettings(BaseModel):
     )
     heartbeat_ms: int = Field(default=2_500, ge=10, description="Time between heartbeats of the shard locks.")
     horizon_ms: int = Field(default=2_000, ge=0, description="How far ahead of their time rows are read.")
-    poll_min_ms: int = Field(default=20, ge=1, description="Time between looks at a shard into which something comes.")
-    poll_max_ms: int = Field(default=1_000, ge=1, description="Time between looks at an idle shard, if no hint comes.")
+    poll_min_ms: int = Field(default=20, ge=1, description="Time between reads of a shard that has arrivals.")
+    poll_max_ms: int = Field(default=1_000, ge=1, description="Time between reads of an idle shard without a wake-up.")
     shard_max_ms: int = Field(
-        default=30_000, ge=1, description="A shard is given back after this long, so that loops rotate."
+        default=30_000, ge=1, description="A shard is released after this long, so that loops rotate."
     )
     page: int = Field(default=1_000, ge=1, le=10_000, description="Rows read from a shard at once.")
     batch: int = Field(default=1_000, ge=1, le=10_000, description="Rows written to the store at once.")
-    drain_ms: int = Field(default=30_000, ge=0, description="How long a stopping worker waits for what runs.")
+    drain_ms: int = Field(default=30_000, ge=0, description="How long a stopping worker waits for running attempts.")
     set_aside_ms: int = Field(
         default=300_000, ge=1, description="An action that cannot be decoded is tried again after this."
     )
     collect_page: int = Field(
-        default=400, ge=1, le=100_000, description="Rows looked at for old guids at once, when idle."
+        default=400, ge=1, le=100_000, description="Rows searched for old guids at once, when idle."
     )
-    collect_pass_ms: int = Field(default=30_000, ge=1, description="Time between two looks at the same row, when idle.")
-    http_response_bytes: int = Field(default=64 * 1024, ge=0, description="How much of a response is read.")
+    collect_pass_ms: int = Field(
+        default=30_000, ge=1, description="Time between two searches of the same row, when idle."
+    )
+    http_response_bytes: int = Field(default=64 * 1024, ge=0, description="How many bytes of a response are read.")
     http_connections: int = Field(default=2000, ge=1, description="HTTP connections at once.")
     handler_threads: int = Field(default=32, ge=1, le=1024, description="Threads for handlers that are not coroutines.")
 

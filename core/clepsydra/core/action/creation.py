@@ -47,7 +47,7 @@ def new_action(given: ScheduledAction, action_id: str, guid: str, now_us: int) -
     set_us(meta.create_time, now_us)
     set_us(meta.update_time, now_us)
     meta.labels.update(given.meta.labels)
-    # Deterministic, so that labels are encoded in one order whoever encodes them.
+    # Deterministic, so that labels are always encoded in the same order.
     encoded_meta = meta.SerializeToString(deterministic=True)
     return Action(action_id, guid, encoded_meta, spec.SerializeToString(), status.SerializeToString(), at_us)
 

@@ -135,7 +135,7 @@ def _read_batch(requests: Sequence[CreateActionRequest], now_us: int) -> _Batch 
     """None if the requests are not alike, not of the common kind, or not valid."""
     if not requests[0].action.spec.HasField("handler"):
         return None
-    # Encoded anew, no request has a field twice.
+    # Encoded again, no request has a field twice.
     each = [*map(CreateActionRequest.SerializeToString, requests)]
     heads = map(_REQUESTS.__getitem__, map(len, each))
     encoded = b"".join(chain.from_iterable(zip(heads, each, strict=True)))

@@ -69,7 +69,7 @@ class Context:
 
 
 class HasContext(Protocol):
-    """Not every handler takes a context, so it is made when one is asked for."""
+    """Not every handler takes a context, so it is made when it is first used."""
 
     @property
     def context(self) -> Context: ...

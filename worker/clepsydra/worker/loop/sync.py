@@ -6,7 +6,7 @@
     4. at each row's time: begin, then execute
     5. linger while no other shard waits for a worker
 
-Nothing here is needed for safety: the store's guard makes sure that no row is begun twice, whoever holds the lock.
+Nothing here is needed for safety: the store's guard makes sure that no row is begun twice, even without a lock.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""An attempt that runs: what executes it, and what it is told of itself."""
+"""An attempt that runs: the task that executes it, and the context that its handler sees."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class RunningAttempt:
 
     @property
     def context(self) -> Context:
-        """Made when it is first asked for: not every handler takes one."""
+        """Made when it is first used, because not every handler takes one."""
         if self._context is None:
             attempt = self.attempt
             action = attempt.action
