@@ -20,7 +20,7 @@ from clepsydra.core.ids import Ids
 from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.store.port import Action, Advance, Mark, Page, Put, Queue, Row
 from clepsydra.store.postgres import PostgresStore
-from clepsydra.worker.loop.read_cursor import ReadCursor
+from clepsydra.worker.loop.shard import ReadCursor
 from tests.postgres.server import running
 
 SHARDS = 16

@@ -6,7 +6,7 @@ from clepsydra.core.times import duration_us, us_of
 from clepsydra.store.port import Advance, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
-from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.running import Context
 from tests.simulation.ledger import BegunAttempt, Books, Doing, End, Life
 from tests.simulation.verdict import Verdict
 from tests.simulation.weather import Weather

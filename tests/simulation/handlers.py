@@ -3,8 +3,8 @@
 import asyncio
 from typing import NoReturn
 
-from clepsydra.worker.handlers.context import Context
 from clepsydra.worker.handlers.registry import DoNotRetry, Registry, RetryAfter
+from clepsydra.worker.running import Context
 from tests.simulation.faults import Behaviour
 from tests.simulation.ledger import Doing
 from tests.simulation.oracle import Oracle

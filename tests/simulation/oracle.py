@@ -12,7 +12,7 @@ from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Acquired, Action, Advance, AdvanceOutcome, Put, PutOutcome, PutResult, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Counters, Meta, Spec, Status
-from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.running import Context
 from tests.simulation.attempts import AttemptRules
 from tests.simulation.history import History
 from tests.simulation.ledger import Books, Doing, End, Life

@@ -10,7 +10,7 @@ from typing import Any
 from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Mark, Page, Row
-from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
 

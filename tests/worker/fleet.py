@@ -15,8 +15,8 @@ from clepsydra.core.times import MINUTE_US, timestamp
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Action, Put, PutOutcome, Store
 from clepsydra.v1.action_pb2 import Meta, PythonHandler, Schedule, Spec, Status
-from clepsydra.worker.handlers.context import Context
 from clepsydra.worker.handlers.registry import Registry
+from clepsydra.worker.running import Context
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.worker import Worker

@@ -6,7 +6,7 @@ from clepsydra.core.times import HOUR_US, MILLISECOND_US, MINUTE_US, SECOND_US, 
 from clepsydra.store.port import Lock
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Periodic, Retention, RetryPolicy, Schedule
-from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
 LEASE_AND_GRACE_US = 35 * SECOND_US

@@ -10,7 +10,7 @@ from clepsydra.store.port import Queue
 from clepsydra.store.repair import Repaired, repair
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Periodic, Schedule
-from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
 

@@ -5,7 +5,7 @@ import asyncio
 from clepsydra.core.times import MINUTE_US, SECOND_US, duration
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import RetryPolicy
-from clepsydra.worker.handlers.context import Context
+from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
 ONCE = RetryPolicy(max_attempts=1)

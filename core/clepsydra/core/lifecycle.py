@@ -15,14 +15,14 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from clepsydra.core.action.attempt import Attempt, Result, attempt_id
+from clepsydra.core.action.attempt import Attempt, attempt_id
 from clepsydra.core.action.creation import ImpossibleNow, action_id_of, new_action
 from clepsydra.core.action.events import Began, Decision, Event, Expired, Failed, Interrupted, Purged, Succeeded
 from clepsydra.core.action.state_machine import KEPT, Moment, Step, attempt_number, decide, step
 from clepsydra.core.plan import Begin, BeginTerms, Ended, Refusal
 from clepsydra.core.tables import Action, Advance, Due, Queue, Row
 from clepsydra.core.times import MILLISECOND_US, duration_us, set_us, us_of
-from clepsydra.core.validation.requests import violations_of
+from clepsydra.core.validation.requests import CREATE
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
@@ -81,7 +81,7 @@ def end_time_us(now_us: int) -> int:
 
 
 def _plan_creation(request: CreateActionRequest, generated_id: str, guid: str, now_us: int) -> Action | Refusal:
-    violations = violations_of(request)
+    violations = CREATE(request)
     if violations:
         return Refusal(violations, depends_on_time=False)
     try:
@@ -108,8 +108,8 @@ def _plan_begin(due: Due, now_us: int, terms: BeginTerms) -> Begin:
         return Begin(_written(row, action, step(spec, status, Expired(), moment)), decision)
     if decision is Decision.INTERRUPT:
         return _begin_after_interruption(row, action, spec, status, moment, terms)
-    to_us = _lease_end_us(spec, status, moment, terms)
-    return Begin(Advance(row, to_us), decision, _attempt(row, action, spec, status, to_us, now_us, terms))
+    attempt = _begin_attempt(row, action, spec, status, moment, terms)
+    return Begin(Advance(row, attempt.row.at_us), decision, attempt)
 
 
 def _begin_after_interruption(
@@ -121,10 +121,9 @@ def _begin_after_interruption(
     if interrupted.status.state in KEPT or interrupted.at_us is None:
         return Begin(advance, Decision.INTERRUPT)
     assert advance.status is not None
-    to_us = _lease_end_us(spec, interrupted.status, moment, terms)
     action = action._replace(status=advance.status, scheduled_at_us=interrupted.at_us)
-    attempt = _attempt(row, action, spec, interrupted.status, to_us, moment.now_us, terms)
-    return Begin(advance._replace(to_us=to_us), Decision.INTERRUPT, attempt)
+    attempt = _begin_attempt(row, action, spec, interrupted.status, moment, terms)
+    return Begin(advance._replace(to_us=attempt.row.at_us), Decision.INTERRUPT, attempt)
 
 
 def _interrupted_attempt(row: Row, status: Status, now_us: int) -> action_pb2.Attempt:
@@ -140,16 +139,10 @@ def _interrupted_attempt(row: Row, status: Status, now_us: int) -> action_pb2.At
     return message
 
 
-def _lease_end_us(spec: Spec, status: Status, moment: Moment, terms: BeginTerms) -> int:
+def _begin_attempt(row: Row, action: Action, spec: Spec, status: Status, moment: Moment, terms: BeginTerms) -> Attempt:
     to_us = step(spec, status, Began(terms.lease_us, terms.grace_us), moment).at_us
-    assert to_us is not None, "a begin moves the row"
-    return to_us
-
-
-def _attempt(
-    row: Row, action: Action, spec: Spec, status: Status, to_us: int, now_us: int, terms: BeginTerms
-) -> Attempt:
     kind = spec.WhichOneof("target")
+    assert to_us is not None, "a begin moves the row"
     assert kind is not None, "an action without a target is set aside"
     return Attempt(
         row=Row(Queue.PROCESSING, row.shard_id, to_us, row.action_id, row.guid, to_us),
@@ -158,7 +151,7 @@ def _attempt(
         target=getattr(spec, kind),
         occurrence_us=us_of(status.occurrence_time),
         number=attempt_number(status),
-        deadline_us=max(now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
+        deadline_us=max(moment.now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
         lease_ends_us=to_us - terms.grace_us,
         worker=terms.worker,
         spec=spec,
@@ -173,18 +166,16 @@ def _set_aside(row: Row, action: Action, now_us: int, terms: BeginTerms) -> Begi
 
 def _plan_end(ended: Ended, ended_us: int) -> Advance:
     attempt, result, fraction = ended
-    row = attempt.row
-    event = _event_of(result, attempt.to_message(result, ended_us))
-    after = step(attempt.spec, attempt.status, event, Moment(ended_us, row.at_us, fraction))
-    return _written(row, attempt.action, after)
-
-
-def _event_of(result: Result, attempt: action_pb2.Attempt) -> Event:
+    message = attempt.to_message(result, ended_us)
+    event: Event
     if result.outcome == action_pb2.Attempt.SUCCESS:
-        return Succeeded(attempt)
-    if result.outcome == action_pb2.Attempt.INTERRUPTION:
-        return Interrupted(attempt)
-    return Failed(attempt, result.retryable, result.retry_after_us)
+        event = Succeeded(message)
+    elif result.outcome == action_pb2.Attempt.INTERRUPTION:
+        event = Interrupted(message)
+    else:
+        event = Failed(message, result.retryable, result.retry_after_us)
+    moment = Moment(ended_us, attempt.row.at_us, fraction)
+    return _written(attempt.row, attempt.action, step(attempt.spec, attempt.status, event, moment))
 
 
 def _written(row: Row, action: Action, after: Step) -> Advance:

@@ -1,7 +1,5 @@
 """The scheduler: every call of the API, from message to message, without gRPC."""
 
-from collections.abc import Sequence
-
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
@@ -54,7 +52,7 @@ class Scheduler:
 
     async def create_encoded(self, request: CreateActionRequest, remaining_s: float | None = None) -> bytes:
         """The response as it is sent."""
-        [outcome] = await self._create([request], remaining_s)
+        [outcome] = await self._pipeline.create([request], self._deadline_us(remaining_s))
         return encode_action(_raise_or_return(outcome))
 
     async def batch_create(
@@ -65,7 +63,8 @@ class Scheduler:
     async def batch_create_encoded(self, request: BatchCreateActionsRequest, remaining_s: float | None = None) -> bytes:
         """The response as it is sent."""
         _check(request)
-        return encode_results(await self._create(list(request.requests), remaining_s), _status_in_batch)
+        outcomes = await self._pipeline.create(list(request.requests), self._deadline_us(remaining_s))
+        return encode_results(outcomes, _status_in_batch)
 
     async def get(self, request: GetActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         _check(request)
@@ -123,9 +122,6 @@ class Scheduler:
     async def close(self) -> None:
         """Finish what was accepted. The store stays open."""
         await self._pipeline.idle()
-
-    async def _create(self, requests: Sequence[CreateActionRequest], remaining_s: float | None) -> list[Outcome]:
-        return await self._pipeline.create(requests, self._deadline_us(remaining_s))
 
     async def _change(self, mutation: Mutation, remaining_s: float | None) -> Action:
         [outcome] = await self._pipeline.change([mutation], self._deadline_us(remaining_s))

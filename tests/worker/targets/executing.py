@@ -7,8 +7,8 @@ from typing import Any
 from clepsydra.core.action.attempt import Attempt, Result
 from clepsydra.core.tables import Action, Queue, Row
 from clepsydra.v1.action_pb2 import HttpHeader, HttpRequest, LogLine, PythonHandler, Spec
+from clepsydra.worker.running import RunningAttempt
 from clepsydra.worker.targets import Targets
-from clepsydra.worker.targets.running import RunningAttempt
 
 # Nothing here takes a second; a test that waits this long has failed.
 LIMIT_S = 10.0

@@ -13,8 +13,8 @@ from structlog.testing import LogCapture
 from clepsydra.core.action.attempt import SUCCESS, Attempt
 from clepsydra.v1 import action_pb2
 from clepsydra.worker import Context, Registry
+from clepsydra.worker.running import RunningAttempt
 from clepsydra.worker.targets import Targets
-from clepsydra.worker.targets.running import RunningAttempt
 from clepsydra.worker.targets.threads import JobFailed, Threads
 from tests.worker.targets.executing import (
     LIMIT_S,

@@ -3,7 +3,7 @@
 Modules of handlers import these names; `docs/handlers.md` shows how.
 """
 
-from clepsydra.worker.handlers.context import Context
 from clepsydra.worker.handlers.registry import DoNotRetry, Registry, RetryAfter, handler
+from clepsydra.worker.running import Context
 
 __all__ = ["Context", "DoNotRetry", "Registry", "RetryAfter", "handler"]

@@ -5,7 +5,7 @@ rely on every field. What a target may say is in `clepsydra.core.targets`.
 """
 
 from clepsydra.core.action.schedule import first_occurrence
-from clepsydra.core.targets import KINDS, fill_in_target
+from clepsydra.core.targets import KINDS
 from clepsydra.core.times import (
     DAY_US,
     END_OF_TIME_US,
@@ -149,8 +149,16 @@ def fill_in(spec: Spec, now_us: int) -> str | None:
     (None, 5)
     """
     given_start = _fill_in_schedule(spec.schedule, now_us)
-    fill_in_target(spec)
-    _fill_in_retry_delays(spec.retry)
+    kind = spec.WhichOneof("target")
+    if kind is not None:
+        KINDS[kind].fill_in(getattr(spec, kind))
+    # Where only one of the two delays is given, the default of the other gives way to it.
+    retry = spec.retry
+    has_first, has_max = retry.HasField("first_delay"), retry.HasField("max_delay")
+    if has_first and not has_max:
+        retry.max_delay.CopyFrom(duration(max(RETRY_MAX_DELAY_DEFAULT_US, duration_us(retry.first_delay))))
+    elif has_max and not has_first:
+        retry.first_delay.CopyFrom(duration(min(RETRY_FIRST_DELAY_DEFAULT_US, duration_us(retry.max_delay))))
     _fill_in_missing(spec, DEFAULTS)
     return given_start
 
@@ -165,17 +173,6 @@ def _fill_in_schedule(schedule: Schedule, now_us: int) -> str | None:
     elif schedule.periodic.mode == Periodic.MODE_UNSPECIFIED:
         schedule.periodic.mode = Periodic.FIXED_RATE
     return start
-
-
-def _fill_in_retry_delays(retry: RetryPolicy) -> None:
-    """Where only one of the two delays is given, the default of the other gives way to it."""
-    has_first, has_max = retry.HasField("first_delay"), retry.HasField("max_delay")
-    if has_first and not has_max:
-        max_us = max(RETRY_MAX_DELAY_DEFAULT_US, duration_us(retry.first_delay))
-        retry.max_delay.CopyFrom(duration(max_us))
-    elif has_max and not has_first:
-        first_us = min(RETRY_FIRST_DELAY_DEFAULT_US, duration_us(retry.max_delay))
-        retry.first_delay.CopyFrom(duration(first_us))
 
 
 def _fill_in_missing(given: Spec | RetryPolicy | Retention, defaults: Spec | RetryPolicy | Retention) -> None:

@@ -98,8 +98,7 @@ def attempt_id(guid: str, occurrence_us: int, number: int) -> str:
 
 
 def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> Step:
-    at_us = first_occurrence(spec.schedule, moment.now_us)
-    return _plan_if_any(spec, Status(), None, moment) if at_us is None else _plan_first(Status(), at_us, moment)
+    return _plan_if_any(spec, Status(), first_occurrence(spec.schedule, moment.now_us), moment)
 
 
 def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Step:
@@ -132,8 +131,8 @@ def _deleted(_spec: Spec, status: Status, event: Deleted, moment: Moment) -> Ste
 
 def _began(spec: Spec, status: Status, event: Began, moment: Moment) -> Step:
     lease_us = min(duration_us(spec.attempt_timeout), event.lease_us) + event.grace_us
-    starts_us = max(moment.now_us, _row_at(moment))
-    return Step(status, starts_us + lease_us)
+    assert moment.row_at_us is not None, "an attempt begins with a row"
+    return Step(status, max(moment.now_us, moment.row_at_us) + lease_us)
 
 
 def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> Step:
@@ -252,13 +251,9 @@ def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) 
 
 
 def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
+    """Plan an occurrence that has had no attempt."""
     status.reason = ""
     status.ClearField("occurrence")
-    return _plan_first(status, at_us, moment)
-
-
-def _plan_first(status: Status, at_us: int, moment: Moment) -> Step:
-    """Plan an occurrence that has had no attempt."""
     status.state = action_pb2.SCHEDULED
     set_us(status.occurrence_time, at_us)
     return _plan(status, at_us, moment)
@@ -279,11 +274,6 @@ def _start_deadline_has_passed(spec: Spec, status: Status, now_us: int) -> bool:
     if not spec.HasField("start_deadline") or attempt_number(status) > 1:
         return False
     return now_us > us_of(status.occurrence_time) + duration_us(spec.start_deadline)
-
-
-def _row_at(moment: Moment) -> int:
-    assert moment.row_at_us is not None, "an attempt begins with a row"
-    return moment.row_at_us
 
 
 def _copy(status: Status) -> Status:

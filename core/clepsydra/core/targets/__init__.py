@@ -29,13 +29,6 @@ _ONEOF: Any = Spec.DESCRIPTOR.oneofs_by_name["target"]
 KINDS: dict[str, TargetKind] = {field.name: import_module(f"{__name__}.{field.name}") for field in _ONEOF.fields}
 
 
-def fill_in_target(spec: Spec) -> None:
-    """Set what the target leaves open; a spec without a target is left as it is."""
-    kind = spec.WhichOneof("target")
-    if kind is not None:
-        KINDS[kind].fill_in(getattr(spec, kind))
-
-
 def describe_target(spec: Spec) -> str:
     """The target in one line.
 

@@ -57,23 +57,14 @@ def _url(value: str) -> Violations:
     if len(value) > URL_LENGTH:
         return _TOO_LONG
     match = _URL.fullmatch(value)
-    if match is None or not _port_exists(match["port"]) or not _address_exists(match["address"]):
+    if match is None or (match["port"] is not None and not 0 < int(match["port"]) < 65536):
         return _NOT_A_URL
+    if match["address"] is not None:
+        try:
+            ipaddress.IPv6Address(match["address"])
+        except ValueError:
+            return _NOT_A_URL
     return VALID
-
-
-def _port_exists(port: str | None) -> bool:
-    return port is None or 0 < int(port) < 65536
-
-
-def _address_exists(address: str | None) -> bool:
-    if address is None:
-        return True
-    try:
-        ipaddress.IPv6Address(address)
-    except ValueError:
-        return False
-    return True
 
 
 def _method_sends(value: str) -> Violations:

@@ -89,7 +89,7 @@ def _action(spec: Rule, *, required: tuple[str, ...], required_of_meta: tuple[st
     return message(action_pb2.ScheduledAction, {"meta": meta, "spec": spec, "status": any_value}, required=required)
 
 
-_CREATE = message(
+CREATE = message(
     scheduler_pb2.CreateActionRequest,
     {
         "action": _action(action_spec.RULE, required=("spec",)),
@@ -137,7 +137,7 @@ def _batch(kind: type[Message]) -> Rule:
 
 
 _RULES: dict[type[Message], Rule] = {
-    scheduler_pb2.CreateActionRequest: _CREATE,
+    scheduler_pb2.CreateActionRequest: CREATE,
     scheduler_pb2.GetActionRequest: message(scheduler_pb2.GetActionRequest, {"id": ID}, required=["id"]),
     scheduler_pb2.ListActionsRequest: message(
         scheduler_pb2.ListActionsRequest,

@@ -59,10 +59,12 @@ class Endpoint:
         request_type = getattr(scheduler_pb2, SERVICE.methods_by_name[name].input_type.name)
 
         async def handle(raw: bytes, context: Any) -> bytes:
-            self._enter(len(raw))
+            size = len(raw)
+            self._calls += 1
+            self._bytes += size
             try:
                 self._check_room()
-                return await method(_parsed(request_type, raw), context.time_remaining())
+                return await method(_parse(request_type, raw), context.time_remaining())
             except SchedulerError as error:
                 status = status_of(error)
             except Exception:
@@ -71,19 +73,12 @@ class Endpoint:
                 _log.exception("a call failed by a defect of the scheduler", method=name)
                 status = status_of(OutcomeUnknown("the scheduler failed, and its log says how; repeat the call"))
             finally:
-                self._leave(len(raw))
+                self._calls -= 1
+                self._bytes -= size
             await context.abort_with_status(rpc_status.to_status(status))
             raise AssertionError("abort does not return")
 
         return handle
-
-    def _enter(self, size: int) -> None:
-        self._calls += 1
-        self._bytes += size
-
-    def _leave(self, size: int) -> None:
-        self._calls -= 1
-        self._bytes -= size
 
     def _check_room(self) -> None:
         if self._calls > self._calls_max or self._bytes > self._bytes_max:
@@ -97,7 +92,7 @@ def _encoding(method: Callable[[Any, float | None], Awaitable[Message]]) -> Meth
     return call
 
 
-def _parsed(request_type: Any, raw: bytes) -> Any:
+def _parse(request_type: Any, raw: bytes) -> Any:
     try:
         return request_type.FromString(raw)
     except DecodeError as error:

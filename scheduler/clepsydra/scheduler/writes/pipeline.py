@@ -7,28 +7,22 @@ each is planned from the stored action and put, again until its outcome is known
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from operator import attrgetter
 from typing import TypeVar
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
-from clepsydra.core.lifecycle import plan_creations
-from clepsydra.core.plan import Refusal
 from clepsydra.core.times import seconds
 from clepsydra.scheduler.errors import SchedulerError, StoreUnavailable
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.scheduler.writes.batcher import Batcher, Bounds
 from clepsydra.scheduler.writes.call import BACKOFF, TRIES_MAX, Call, Outcome
-from clepsydra.scheduler.writes.creation_batch import CreationBatch, Identities
+from clepsydra.scheduler.writes.creation_batch import CreationBatch
 from clepsydra.scheduler.writes.mutations import Mutation
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult, Store
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
 
 Read = TypeVar("Read")
-
-# Planning lets the event loop run after this many requests.
-_PLANNED_AT_ONCE = 250
 
 _DONE = PutResult(PutOutcome.DONE)
 
@@ -46,14 +40,10 @@ class WritePipeline:
             settings.pending_bytes,
         )
         self._creations: Batcher[CreateActionRequest, Outcome | Call] = Batcher(
-            self._create, key_of=None, size_of=CreateActionRequest.ByteSize, bounds=bounds, clock=clock
+            self._create, CreateActionRequest.ByteSize, bounds, clock
         )
-        self._puts: Batcher[Put, PutResult | StoreError] = Batcher(
-            self._put, key_of=_action_id_of, size_of=_size_of, bounds=bounds, clock=clock
-        )
-        self._looks: Batcher[str, Action | None] = Batcher(
-            self._get, key_of=None, size_of=len, bounds=bounds, clock=clock
-        )
+        self._puts: Batcher[Put, PutResult | StoreError] = Batcher(self._put_distinct, _size_of, bounds, clock)
+        self._looks: Batcher[str, Action | None] = Batcher(self._get, len, bounds, clock)
 
     async def create(self, requests: Sequence[CreateActionRequest], deadline_us: int | None) -> list[Outcome]:
         """What becomes of each creation, in order."""
@@ -96,28 +86,11 @@ class WritePipeline:
             await batcher.idle()
 
     async def _create(self, requests: Sequence[CreateActionRequest]) -> list[Outcome | Call]:
-        """Plan, put, settle: a batch of creations of many callers. What the store did not do at once becomes a call."""
-        identities = self._identities(len(requests))
-        planned = await self._plan(requests, identities)
-        batch = CreationBatch(requests, planned, identities)
+        """Plan, put, settle: creations of many callers. What the store did not do at once becomes a call."""
+        batch = CreationBatch(requests, self._ids, self._store.shards, self._clock.now_us())
+        await batch.plan()
         results = await self._put([*batch.puts.values()]) if batch.puts else []
-        batch.settle(results, self._clock.now_us())
-        return batch.outcomes
-
-    def _identities(self, count: int) -> Identities:
-        ids, now_us = self._ids, self._clock.now_us()
-        shard_ids = ids.shard_runs(self._store.shards, count)
-        return Identities(ids.action_ids(count, now_us), ids.guids(count), shard_ids, now_us)
-
-    async def _plan(self, requests: Sequence[CreateActionRequest], identities: Identities) -> list[Action | Refusal]:
-        generated_ids, guids, _, now_us = identities
-        planned: list[Action | Refusal] = []
-        for start in range(0, len(requests), _PLANNED_AT_ONCE):
-            if start:
-                await asyncio.sleep(0)
-            part = slice(start, start + _PLANNED_AT_ONCE)
-            planned += plan_creations(requests[part], generated_ids[part], guids[part], now_us)
-        return planned
+        return batch.settle(results, self._clock.now_us())
 
     async def _carry_out(self, calls: Sequence[Call], deadline_us: int | None) -> None:
         """Plan, put, settle; again until every call has its outcome."""
@@ -150,6 +123,14 @@ class WritePipeline:
         except StoreError as error:
             return [error] * len(puts)
 
+    async def _put_distinct(self, puts: Sequence[Put]) -> list[PutResult | StoreError]:
+        """A batch names an action at most once: further puts of an action conflict with its first one."""
+        firsts: dict[str, Put] = {}
+        for put in puts:
+            firsts.setdefault(put.action.action_id, put)
+        results = dict(zip(firsts, await self._put([*firsts.values()]), strict=True))
+        return [_result_of(put, firsts[put.action.action_id], results[put.action.action_id]) for put in puts]
+
     async def _get(self, action_ids: Sequence[str]) -> list[Action | None]:
         """Several callers may ask for the same action at once."""
         wanted = list(dict.fromkeys(action_ids))
@@ -174,7 +155,12 @@ def _found(result: Action | Exception | None) -> Action | None:
     return result
 
 
-_action_id_of = attrgetter("action.action_id")
+def _result_of(put: Put, first: Put, result: PutResult | StoreError) -> PutResult | StoreError:
+    if put is first:
+        return result
+    if isinstance(result, StoreError) or result.outcome is PutOutcome.TOO_LATE:
+        return Unavailable("it was not sent, because another change of the action failed")
+    return PutResult(PutOutcome.CONFLICT, first.action if result == _DONE else result.current)
 
 
 def _size_of(put: Put) -> int:

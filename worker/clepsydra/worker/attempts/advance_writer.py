@@ -37,19 +37,12 @@ class AdvanceWriter:
 
     async def advance(self, advances: Sequence[Advance], until_us: int) -> list[AdvanceOutcome]:
         """Try until it is done or `until_us` has passed; then raise the store's last error."""
-        if len({advance.row.action_id for advance in advances}) == len(advances):
-            return await self._advance(advances, until_us)
-        # Two lives of one action are in flight here, and a batch names an action at most once.
-        first, again = _split(advances)
-        outcomes = dict(zip(first, await self._advance([advances[n] for n in first], until_us), strict=True))
-        outcomes |= zip(again, await self.advance([advances[n] for n in again], until_us), strict=True)
-        return [outcomes[n] for n in range(len(advances))]
-
-    async def _advance(self, advances: Sequence[Advance], until_us: int) -> list[AdvanceOutcome]:
+        if len({advance.row.action_id for advance in advances}) < len(advances):
+            return await self._advance_in_two(advances, until_us)
         mark, certainty, failures = self.mark(), CERTAIN, 0
         while True:
             try:
-                return certainty.advance_outcomes(await self._store.advance(advances, mark))
+                outcomes = await self._store.advance(advances, mark)
             except (Unavailable, OutcomeUnknown) as error:
                 self._tally.store_failures += 1
                 certainty = certainty.after(error)
@@ -57,7 +50,16 @@ class AdvanceWriter:
                 pause_us = _BACKOFF.pause_us(failures, self._ids.fraction())
                 if self._clock.now_us() + pause_us >= until_us:
                     raise
-            await asyncio.sleep(seconds(pause_us))
+                await asyncio.sleep(seconds(pause_us))
+            else:
+                return certainty.advance_outcomes(outcomes) if failures else outcomes
+
+    async def _advance_in_two(self, advances: Sequence[Advance], until_us: int) -> list[AdvanceOutcome]:
+        """Two lives of one action are in flight here, and a batch names an action at most once."""
+        first, again = _split(advances)
+        outcomes = dict(zip(first, await self.advance([advances[n] for n in first], until_us), strict=True))
+        outcomes |= zip(again, await self.advance([advances[n] for n in again], until_us), strict=True)
+        return [outcomes[n] for n in range(len(advances))]
 
 
 def _split(advances: Sequence[Advance]) -> tuple[list[int], list[int]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import copy_context
 from typing import Any
 
-from clepsydra.worker.targets.running import Group
+from clepsydra.worker.running import Group
 
 Execute = Callable[[Group], Coroutine[Any, Any, None]]
 
@@ -26,11 +26,10 @@ class EagerTasks:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        if self._waiting:
-            loop = asyncio.get_running_loop()
-            self._task = loop.create_task(self._run_through())
-            # The loop calls in order, so this is called when the task has ended or waits.
-            loop.call_soon(self._start_each)
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run_through())
+        # The loop calls in order, so this is called when the task has ended or waits.
+        loop.call_soon(self._start_each)
 
     async def _run_through(self) -> None:
         task = asyncio.current_task()

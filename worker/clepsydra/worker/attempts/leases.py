@@ -16,8 +16,8 @@ from clepsydra.store.port import Advance, AdvanceOutcome, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.pool import Pool
+from clepsydra.worker.running import RunningAttempt
 from clepsydra.worker.settings import WorkerSettings
-from clepsydra.worker.targets.running import RunningAttempt
 
 SUPERSEDED = Result(action_pb2.Attempt.INTERRUPTION, "its action was changed or taken over")
 

@@ -19,10 +19,10 @@ from clepsydra.core.times import END_OF_TIME_US, seconds
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.eager_tasks import EagerTasks
+from clepsydra.worker.running import Group, RunningAttempt
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.targets.failures import describe, failure
-from clepsydra.worker.targets.running import Group, RunningAttempt
 
 NOT_EXTENDED = Result(action_pb2.Attempt.INTERRUPTION, "its lease could not be extended")
 NOT_STARTED = Result(action_pb2.Attempt.INTERRUPTION, "the store took longer to begin it than it may run")
@@ -98,7 +98,20 @@ class Pool:
         self._tally.begun += len(attempts)
         if started:
             self._watch(first_end_us, now_us)
-            EagerTasks(self._execute, self._targets.groups(started)).start()
+            self._start_groups(self._targets.groups(started))
+
+    def _start_groups(self, groups: Sequence[Group]) -> None:
+        """A task for each group; those that may end at once share one for as long as they do not wait."""
+        loop, eager = asyncio.get_running_loop(), list[Group]()
+        for group in groups:
+            if self._executors[group[0].attempt.kind].is_eager:
+                eager.append(group)
+                continue
+            task = loop.create_task(self._execute(group))
+            for running in group:
+                running.task = task
+        if eager:
+            EagerTasks(self._execute, eager).start()
 
     def running(self) -> Iterator[RunningAttempt]:
         return iter(tuple(self._running))

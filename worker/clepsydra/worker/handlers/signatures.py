@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter
 from typing import Any, NamedTuple
 
-from clepsydra.worker.handlers.context import Context, HasContext
 from clepsydra.worker.handlers.payloads import Decode, NoDecoder, decoder_for
+from clepsydra.worker.running import Context, RunningAttempt
 
 # From the payload, its content type and the attempt to what the handler returns, which is a coroutine if it is async.
-Call = Callable[[bytes, str, HasContext], Any]
+Call = Callable[[bytes, str, RunningAttempt], Any]
 # The same for a batch handler, from decoded payloads and their attempts.
-CallMany = Callable[[list[Any], Sequence[HasContext]], Any]
+CallMany = Callable[[list[Any], Sequence[RunningAttempt]], Any]
 
 _POSITIONAL = frozenset({Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD})
 
@@ -64,7 +64,7 @@ def call_many_of(function: Callable[..., Any]) -> tuple[CallMany, Decode]:
     return lambda payloads, attempts: function(payloads, _contexts(attempts)), decode
 
 
-def _contexts(attempts: Sequence[HasContext]) -> list[Context]:
+def _contexts(attempts: Sequence[RunningAttempt]) -> list[Context]:
     return [attempt.context for attempt in attempts]
 
 

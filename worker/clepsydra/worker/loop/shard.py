@@ -4,10 +4,40 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from clepsydra.core.backoff import Backoff
-from clepsydra.store.port import Due
+from clepsydra.core.limits import READ_OVERLAP_US
+from clepsydra.core.times import MINUTE_US
+from clepsydra.store.port import Due, Queue, Row
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.loop.heartbeat import HeldLock
-from clepsydra.worker.loop.read_cursor import ReadCursor
+
+_RESET_US = MINUTE_US
+
+
+class ReadCursor:
+    """The start of reads of one queue of the shard, so that they do not walk over deleted rows again and again.
+
+    It never passes now minus an overlap that exceeds the longest retry of a call, because a row may become visible that
+    late; nor a row that was seen and still exists; and it falls back to any earlier time that this worker writes. At
+    each acquisition, and once a minute, reads start from the beginning.
+    """
+
+    __slots__ = ("_reset_us", "from_us")
+
+    def __init__(self, now_us: int) -> None:
+        self.from_us = 0
+        self._reset_us = now_us
+
+    def drained(self, until_us: int, now_us: int) -> None:
+        """This worker has seen no row before this time."""
+        if now_us - self._reset_us >= _RESET_US:
+            self._reset_us = now_us
+            self.from_us = 0
+        else:
+            self.from_us = max(self.from_us, min(until_us, now_us - READ_OVERLAP_US))
+
+    def wrote(self, at_us: int) -> None:
+        """This worker writes a row at this time."""
+        self.from_us = min(self.from_us, at_us)
 
 
 class Shard:
@@ -42,6 +72,15 @@ class Shard:
     def keep_ahead(self, rows: Sequence[Due]) -> None:
         """These rows were read ahead of their time."""
         self.ahead = sorted(rows, key=_due_at_us)
+
+    def migrated(self, migrated: Sequence[Due]) -> None:
+        """These rows lie in processing_queue now."""
+        ahead = []
+        for (_, shard_id, _, action_id, guid, at_us, _), action in migrated:
+            self.processing.wrote(at_us)
+            if at_us <= self.until_us:
+                ahead.append(Due(Row(Queue.PROCESSING, shard_id, at_us, action_id, guid, at_us), action))
+        self.keep_ahead([*self.ahead, *ahead])
 
     def plan_read(self, now_us: int, backoff: Backoff, fraction: float, *, found_arrivals: bool) -> None:
         """Plan the next read: after empty ones later and later, with jitter, so that loops do not read in step."""

@@ -22,7 +22,7 @@ from clepsydra.core.lifecycle import plan_begins
 from clepsydra.core.plan import Begin, BeginTerms
 from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
-from clepsydra.store.port import AdvanceOutcome, Due, Page, Queue, Row, Store
+from clepsydra.store.port import AdvanceOutcome, Due, Page, Row, Store
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.pool import Pool
 from clepsydra.worker.loop.early_migration import EarlyMigration
@@ -102,10 +102,12 @@ class SyncLoop:
         self.shard, self._iterations_without_shard = shard, 0
         try:
             while self._lingers(shard):
-                if self._should_read(shard):
+                now_us = self._clock.now_us()
+                # Due rows that wait for room come first: reading them again would bring nothing new.
+                if now_us >= shard.read_at_us and not shard.has_due(now_us):
                     await self._migrate_and_read(shard)
                 await self._begin(shard, self._plan(shard, shard.take_due(self._clock.now_us(), self._room())))
-                await self._wait_on(shard)
+                await self._wait_for_next(shard)
         finally:
             self.shard = None
             await self._locks.release(shard.lock)
@@ -130,9 +132,6 @@ class SyncLoop:
         writer = AdvanceWriter(self._store, self._clock, self._ids, self._tally, sync_guid)
         return Shard(lock, writer, self._clock.now_us())
 
-    def _room(self) -> int:
-        return min(self._share, self._pool.room)
-
     def _lingers(self, shard: Shard) -> bool:
         now_us = self._clock.now_us()
         if self._stopping or not shard.lock.is_held(now_us):
@@ -143,11 +142,6 @@ class SyncLoop:
         if self._locks.waiting and held_for_us >= self._poll_min_us:
             return shard.has_due(now_us)
         return held_for_us < self._shard_max_us
-
-    def _should_read(self, shard: Shard) -> bool:
-        """Due rows that wait for room come first: reading them again would bring nothing new."""
-        now_us = self._clock.now_us()
-        return now_us >= shard.read_at_us and not shard.has_due(now_us)
 
     async def _migrate_and_read(self, shard: Shard) -> None:
         """Read what has come in and what comes due, in one snapshot; migrate what has come in."""
@@ -190,7 +184,7 @@ class SyncLoop:
         begun_at_once, left_behind = due_already[:room], due_already[room:]
         shard.keep_ahead([*left_behind, *(due for due in page.due if due.action is not None)])
         begins = self._plan(shard, begun_at_once)
-        parts = self._migrate(shard, migrating), self._drop(shard, stale), self._begin(shard, begins)
+        parts = self._migrate(shard, migrating, stale), self._begin(shard, begins)
         for failed in await asyncio.gather(*parts, return_exceptions=True):
             if failed is not None:
                 raise failed
@@ -199,19 +193,16 @@ class SyncLoop:
         shard.incoming.drained(min((due.row.at_us for due in left_behind), default=seen_us), now_us)
         shard.processing.drained(min((due.row.at_us for due in page.due), default=shard.until_us), now_us)
 
-    async def _migrate(self, shard: Shard, migrating: Sequence[Due]) -> None:
-        if not migrating or not shard.lock.is_held(self._clock.now_us()):
+    async def _migrate(self, shard: Shard, migrating: Sequence[Due], stale: Sequence[Row]) -> None:
+        """Move rows to processing_queue, and drop those with old guids."""
+        if not shard.lock.is_held(self._clock.now_us()):
             return
-        self._tally.migrated += await self._store.migrate([due.row for due in migrating], shard.writer.mark())
-        migrated = [Due(_migrated(due.row), due.action) for due in migrating]
-        for due in migrated:
-            shard.processing.wrote(due.row.at_us)
-        shard.keep_ahead([*shard.ahead, *(due for due in migrated if due.row.at_us <= shard.until_us)])
-
-    async def _drop(self, shard: Shard, stale: Sequence[Row]) -> None:
-        if stale and shard.lock.is_held(self._clock.now_us()):
+        if stale:
             await self._store.drop(stale)
             self._tally.collected += len(stale)
+        if migrating:
+            self._tally.migrated += await self._store.migrate([due.row for due in migrating], shard.writer.mark())
+            shard.migrated(migrating)
 
     def _plan(self, shard: Shard, rows: Sequence[Due]) -> list[Begin]:
         """Decide what to do with each row, and take the places of the attempts among them."""
@@ -239,24 +230,25 @@ class SyncLoop:
         self._pool.start(attempts)
         for begin in done:
             if begin.decision is not _BEGIN:
-                self._count(begin)
-                if begin.attempt is None and begin.advance.to_us is not None:
-                    shard.wrote(begin.advance.to_us)
+                self._note(shard, begin)
 
-    def _count(self, begin: Begin) -> None:
+    def _note(self, shard: Shard, begin: Begin) -> None:
+        """A row was advanced that did not simply begin."""
         if begin.decision is Decision.INTERRUPT:
             self._tally.found_interrupted += 1
         elif begin.decision is Decision.EXPIRE:
             self._tally.expired += 1
         elif begin.decision is Decision.PURGE:
             self._tally.purged += 1
-        elif begin.decision is None:
+        else:
             self._tally.undecodable += 1
             row = begin.advance.row
             self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
+        if begin.attempt is None and begin.advance.to_us is not None:
+            shard.wrote(begin.advance.to_us)
 
-    async def _wait_on(self, shard: Shard) -> None:
-        """Wait for the next row's time, the next read, or a wake-up."""
+    async def _wait_for_next(self, shard: Shard) -> None:
+        """Wait for the next row's time, the next read, or a wake-up; or for room, if due rows find none."""
         now_us = self._clock.now_us()
         pause_us = shard.wakes_at_us() - now_us
         if self._stopping:
@@ -277,7 +269,5 @@ class SyncLoop:
         if not self._stopping:
             await self._wait.wait(asyncio.sleep(seconds(pause_us)))
 
-
-def _migrated(row: Row) -> Row:
-    """Where migrate puts a row."""
-    return Row(Queue.PROCESSING, row.shard_id, row.scheduled_at_us, row.action_id, row.guid, row.scheduled_at_us)
+    def _room(self) -> int:
+        return min(self._share, self._pool.room)

@@ -2,6 +2,7 @@
 
 A module has a class `Executor`, which is made from `Resources` inside the event loop when the worker starts:
 
+    is_eager                                              whether an execution may end without waiting
     async def execute(self, group) -> Sequence[Result]    executes a group by one call; a result for each attempt
     async def close(self) -> None
 
@@ -17,8 +18,8 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.core.action.attempt import Result
 from clepsydra.core.targets import KINDS
 from clepsydra.worker.handlers.registry import BatchHandler, Registry
+from clepsydra.worker.running import Group, RunningAttempt
 from clepsydra.worker.settings import WorkerSettings
-from clepsydra.worker.targets.running import Group, RunningAttempt
 
 
 class Resources(NamedTuple):
@@ -30,6 +31,9 @@ class Resources(NamedTuple):
 
 
 class Executor(Protocol):
+    # Whether an execution may end without waiting for anything, and so need no task of its own.
+    is_eager: bool
+
     async def execute(self, group: Group) -> Sequence[Result]:
         """Execute the attempts of a group once. The pool cancels this at the attempts' deadline."""
         ...

@@ -16,9 +16,9 @@ from typing import Any
 from clepsydra.core.action.attempt import SUCCESS, Result
 from clepsydra.worker.handlers.payloads import Undecodable
 from clepsydra.worker.handlers.registry import BatchHandler, DoNotRetry, Handler, RetryAfter
+from clepsydra.worker.running import Group, RunningAttempt
 from clepsydra.worker.targets import Resources
 from clepsydra.worker.targets.failures import describe, failure, message_of
-from clepsydra.worker.targets.running import Group, RunningAttempt
 from clepsydra.worker.targets.threads import Threads, ThreadsHeld
 
 _ONE_SUCCESS = (SUCCESS,)
@@ -28,6 +28,8 @@ Returned = tuple[Result, Any]
 
 
 class Executor:
+    is_eager = True
+
     def __init__(self, resources: Resources) -> None:
         self._handlers = resources.registry.handlers
         self._threads = Threads(resources.settings.handler_threads)

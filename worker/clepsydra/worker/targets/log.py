@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from clepsydra.core.action.attempt import SUCCESS, Result
+from clepsydra.worker.running import Group
 from clepsydra.worker.targets import Resources
-from clepsydra.worker.targets.running import Group
 
 
 class Executor:
+    is_eager = True
+
     def __init__(self, resources: Resources) -> None:
         self._log = resources.log
 

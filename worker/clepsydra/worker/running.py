@@ -1,7 +1,10 @@
-"""What a handler can know about the attempt that it executes."""
+"""An attempt that runs: the task that executes it, and the context that its handler sees."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+
+from clepsydra.core.action.attempt import Attempt, Result, idempotency_key
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -68,11 +71,40 @@ class Context:
         return _at(self.deadline_us)
 
 
-class HasContext(Protocol):
-    """Not every handler takes a context, so it is made when it is first used."""
+class RunningAttempt:
+    task: asyncio.Task[None] | None = None
+    # The attempts that one call of a target executes, this one included, except those that were cancelled.
+    group: "dict[RunningAttempt, None] | None" = None
+    # Set while the lease is being extended: the row is moving, so the attempt must not be finished.
+    extension: "asyncio.Future[None] | None" = None
+    # The result of an attempt that was cancelled.
+    cancelled_with: Result | None = None
+    _context: Context | None = None
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
 
     @property
-    def context(self) -> Context: ...
+    def context(self) -> Context:
+        """Made when it is first used, because not every handler takes one."""
+        if self._context is None:
+            attempt = self.attempt
+            action = attempt.action
+            self._context = Context(
+                action_id=action.action_id,
+                attempt_id=attempt.id,
+                attempt_number=attempt.number,
+                idempotency_key=idempotency_key(action.guid, attempt.occurrence_us),
+                occurrence_us=attempt.occurrence_us,
+                scheduled_us=action.scheduled_at_us,
+                deadline_us=attempt.deadline_us,
+                worker=attempt.worker,
+            )
+        return self._context
+
+
+# Attempts that one call of a target executes.
+Group = Sequence[RunningAttempt]
 
 
 def _at(us: int) -> datetime:
