@@ -148,31 +148,29 @@ def fill_in(spec: Spec, now_us: int) -> str | None:
     >>> fill_in(spec, 5_000_000), spec.schedule.start_time.seconds
     (None, 5)
     """
-    given_start = _fill_in_schedule(spec.schedule, now_us)
-    kind = spec.WhichOneof("target")
-    if kind is not None:
-        KINDS[kind].fill_in(getattr(spec, kind))
-    # Where only one of the two delays is given, the default of the other gives way to it.
-    retry = spec.retry
-    has_first, has_max = retry.HasField("first_delay"), retry.HasField("max_delay")
-    if has_first and not has_max:
-        retry.max_delay.CopyFrom(duration(max(RETRY_MAX_DELAY_DEFAULT_US, duration_us(retry.first_delay))))
-    elif has_max and not has_first:
-        retry.first_delay.CopyFrom(duration(min(RETRY_FIRST_DELAY_DEFAULT_US, duration_us(retry.max_delay))))
-    _fill_in_missing(spec, DEFAULTS)
-    return given_start
-
-
-def _fill_in_schedule(schedule: Schedule, now_us: int) -> str | None:
-    start: str | None = schedule.WhichOneof("start")
-    if start != "start_time":
-        delay_us = duration_us(schedule.delay) if start == "delay" else 0
+    schedule = spec.schedule
+    given_start: str | None = schedule.WhichOneof("start")
+    if given_start != "start_time":
+        delay_us = duration_us(schedule.delay) if given_start == "delay" else 0
         set_us(schedule.start_time, now_us + delay_us)
     if not schedule.HasField("periodic"):
         schedule.once.SetInParent()
     elif schedule.periodic.mode == Periodic.MODE_UNSPECIFIED:
         schedule.periodic.mode = Periodic.FIXED_RATE
-    return start
+    kind = spec.WhichOneof("target")
+    if kind is not None:
+        KINDS[kind].fill_in(getattr(spec, kind))
+    _fill_in_retry_delays(spec.retry)
+    _fill_in_missing(spec, DEFAULTS)
+    return given_start
+
+
+def _fill_in_retry_delays(retry: RetryPolicy) -> None:
+    """Where only one of the two delays is given, the default of the other gives way to it."""
+    if retry.HasField("first_delay") and not retry.HasField("max_delay"):
+        retry.max_delay.CopyFrom(duration(max(RETRY_MAX_DELAY_DEFAULT_US, duration_us(retry.first_delay))))
+    elif retry.HasField("max_delay") and not retry.HasField("first_delay"):
+        retry.first_delay.CopyFrom(duration(min(RETRY_FIRST_DELAY_DEFAULT_US, duration_us(retry.max_delay))))
 
 
 def _fill_in_missing(given: Spec | RetryPolicy | Retention, defaults: Spec | RetryPolicy | Retention) -> None:

@@ -82,8 +82,6 @@ def decide(spec: Spec, status: Status, row_at_us: int, now_us: int) -> Decision:
 
 def attempt_number(status: Status) -> int:
     """The number of the next attempt within its occurrence."""
-    if not status.HasField("occurrence"):
-        return 1
     occurrence = status.occurrence
     return occurrence.failed_attempts + occurrence.interrupted_attempts + 1
 

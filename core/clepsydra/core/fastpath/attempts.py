@@ -18,7 +18,7 @@ from clepsydra.core.fastpath.bytes_of_action import (
     waiting_time,
 )
 from clepsydra.core.plan import Begin, BeginTerms, Ended
-from clepsydra.core.tables import Action, Advance, Due, Queue, Row, make_advance, make_row
+from clepsydra.core.tables import Advance, Due, Queue, make_advance, make_row
 from clepsydra.core.times import END_OF_TIME_US
 from clepsydra.v1.action_pb2 import PythonHandler
 
@@ -41,8 +41,13 @@ def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Beg
     row_moves_by_us = min(ATTEMPT_TIMEOUT_DEFAULT_US, lease_us) + grace_us
     planned: list[Begin | None] = []
     for row, action in rows:
-        handler = None if action is None else _handler_to_call(row, action)
-        if action is None or handler is None:
+        handler = None if action is None else handler_in(action.spec)
+        # A row at another time than the planned one belongs to an attempt that was begun before.
+        if action is None or handler is None or row.scheduled_at_us != action.scheduled_at_us:
+            planned.append(None)
+            continue
+        request = _decoded(handler) if waiting_time(action.status) is not None else None
+        if request is None:
             planned.append(None)
             continue
         at_us = action.scheduled_at_us
@@ -50,16 +55,12 @@ def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Beg
         to_us = starts_us + row_moves_by_us
         moved = make_row((_PROCESSING, row.shard_id, to_us, row.action_id, row.guid, to_us, None))
         deadline_us = starts_us + ATTEMPT_TIMEOUT_DEFAULT_US
-        attempt = _FirstAttempt(moved, action, "handler", handler, at_us, 1, deadline_us, to_us - grace_us, worker)
+        attempt = _FirstAttempt(moved, action, "handler", request, at_us, 1, deadline_us, to_us - grace_us, worker)
         planned.append(_make_begin((make_advance((row, to_us, None, None, None)), _BEGIN, attempt)))
     return planned
 
 
-def _handler_to_call(row: Row, action: Action) -> PythonHandler | None:
-    """None if the action is not of the common kind, or an attempt at it was begun before."""
-    handler = handler_in(action.spec)
-    if handler is None or row.scheduled_at_us != action.scheduled_at_us or waiting_time(action.status) is None:
-        return None
+def _decoded(handler: bytes) -> PythonHandler | None:
     try:
         return PythonHandler.FromString(handler)
     except DecodeError:
@@ -68,18 +69,20 @@ def _handler_to_call(row: Row, action: Action) -> PythonHandler | None:
 
 def plan_ends(ended: Sequence[Ended], ended_us: int) -> list[Advance | None]:
     kept_until_us = ended_us + RETENTION_AFTER_SUCCESS_DEFAULT_US
-    end, kept_until = _encoded_end(ended_us)
     planned: list[Advance | None] = []
     for attempt, result, _ in ended:
-        action, row = attempt.action, attempt.row
-        at = waiting_time(action.status) if result is SUCCESS and type(attempt) is _FirstAttempt else None
         # Where clocks went wrong, the state machine finds a time that the row never had.
-        if at is None or not row.at_us < kept_until_us < END_OF_TIME_US:
+        is_common = result is SUCCESS and type(attempt) is _FirstAttempt
+        if not is_common or not attempt.row.at_us < kept_until_us < END_OF_TIME_US:
             planned.append(None)
             continue
+        action = attempt.action
+        at = waiting_time(action.status)
+        assert at is not None, "it was recognised when the attempt began"
+        end, kept_until = _encoded_end(ended_us)
         after_id = _after_id(attempt.worker, attempt.started_us, end)
         status = encode_success_status(at, encode_first_success(attempt.id.encode(), after_id), kept_until)
-        planned.append(make_advance((row, kept_until_us, action.scheduled_at_us, status, kept_until_us)))
+        planned.append(make_advance((attempt.row, kept_until_us, action.scheduled_at_us, status, kept_until_us)))
     return planned
 
 

@@ -62,17 +62,14 @@ def plan_creations(
         if actions is not None:
             return [*actions]
     return [
-        _plan_one(request, generated_id, guid, now_us)
+        _plan_one(request, generated_id, guid, now_us) if request.action.spec.HasField("handler") else None
         for request, generated_id, guid in zip(requests, generated_ids, guids, strict=True)
     ]
 
 
 def _plan_one(request: CreateActionRequest, generated_id: str, guid: str, now_us: int) -> Action | None:
     given = request.action
-    spec = given.spec
-    if not spec.HasField("handler"):
-        return None
-    encoded = request.SerializeToString()
+    spec, encoded = given.spec, request.SerializeToString()
     if not are_common(_REQUESTS[len(encoded)] + encoded):
         return None
     start, handler, meta = _start_of(spec.schedule, now_us), spec.handler, given.meta

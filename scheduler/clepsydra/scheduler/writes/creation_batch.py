@@ -51,9 +51,12 @@ class CreationBatch:
             part = slice(start, start + _PLANNED_AT_ONCE)
             identities = self._generated_ids[part], self._guids[part]
             self._outcomes += plan_creations(self._requests[part], *identities, self._now_us)
-        columns = zip(repeat(None), self._outcomes, self._shard_ids, repeat(self._now_us))  # noqa: B905
+        planned, requests = self._outcomes, self._requests
+        columns = zip(repeat(None), planned, self._shard_ids, repeat(self._now_us))  # noqa: B905
         self.puts = dict(enumerate(map(make_put, columns)))
-        if not self._can_all_be_put():
+        # Nearly always each can be put as it was planned, which is cheap to find out.
+        are_plain = not any(map(_request_id_of, requests)) and not any(map(_validate_only_of, requests))
+        if not are_plain or Refusal in set(map(type, planned)) or len(set(map(_id_in, planned))) < len(planned):
             self._sort_out()
 
     def settle(self, results: Sequence[PutResult | StoreError], now_us: int) -> list[Outcome | Call]:
@@ -74,13 +77,6 @@ class CreationBatch:
                 call.plan(stored[first])
             self._outcomes[place] = call
         return self._outcomes
-
-    def _can_all_be_put(self) -> bool:
-        """Whether each can be put as it was planned: nearly always so, and cheap to find out."""
-        if any(map(_request_id_of, self._requests)) or any(map(_validate_only_of, self._requests)):
-            return False
-        planned = self._outcomes
-        return Refusal not in set(map(type, planned)) and len(set(map(_id_in, planned))) == len(planned)
 
     def _sort_out(self) -> None:
         """Find the creations that cannot be put as they were planned."""

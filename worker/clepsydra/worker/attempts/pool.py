@@ -96,22 +96,21 @@ class Pool:
             if attempt.lease_ends_us < first_end_us:
                 first_end_us = attempt.lease_ends_us
         self._tally.begun += len(attempts)
-        if started:
-            self._watch(first_end_us, now_us)
-            self._start_groups(self._targets.groups(started))
-
-    def _start_groups(self, groups: Sequence[Group]) -> None:
-        """A task for each group; those that may end at once share one for as long as they do not wait."""
-        loop, eager = asyncio.get_running_loop(), list[Group]()
-        for group in groups:
-            if self._executors[group[0].attempt.kind].is_eager:
-                eager.append(group)
-                continue
-            task = loop.create_task(self._execute(group))
-            for running in group:
-                running.task = task
+        if not started:
+            return
+        self._watch(first_end_us, now_us)
+        groups = self._targets.groups(started)
+        # An execution that may end at once needs no task of its own, unless it waits.
+        eager = [group for group in groups if self._executors[group[0].attempt.kind].is_eager]
         if eager:
             EagerTasks(self._execute, eager).start()
+        if len(eager) < len(groups):
+            loop = asyncio.get_running_loop()
+            for group in groups:
+                if not self._executors[group[0].attempt.kind].is_eager:
+                    task = loop.create_task(self._execute(group))
+                    for running in group:
+                        running.task = task
 
     def running(self) -> Iterator[RunningAttempt]:
         return iter(tuple(self._running))

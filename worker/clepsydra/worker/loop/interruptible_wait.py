@@ -2,23 +2,27 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class InterruptibleWait:
     def __init__(self) -> None:
-        self._waiting: asyncio.Task[Any] | None = None
+        self._waiting: asyncio.Future[Any] | None = None
         self._is_interrupted = False
 
-    async def wait(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Wait until the coroutine ends, or `interrupt` is called."""
+    async def wait(self, coroutine: Coroutine[Any, Any, T]) -> T | None:
+        """Wait until the coroutine returns, or `interrupt` is called; then the result is None."""
         self._is_interrupted = False
-        self._waiting = asyncio.ensure_future(coroutine)
+        waiting: asyncio.Future[T] = asyncio.ensure_future(coroutine)
+        self._waiting = waiting
         try:
-            await self._waiting
+            return await waiting
         except asyncio.CancelledError:
             if not self._is_interrupted:
                 raise
+            return None
         finally:
             self._waiting = None
 

@@ -95,9 +95,7 @@ class Shard:
 
     def wakes_at_us(self) -> int:
         """When there is something to do: a row comes due, or the next read."""
-        if self.ahead:
-            return min(self.read_at_us, self.ahead[0].row.scheduled_at_us)
-        return self.read_at_us
+        return min(self.read_at_us, self.ahead[0].row.scheduled_at_us) if self.ahead else self.read_at_us
 
     def wrote(self, at_us: int) -> bool:
         """This worker moved a row of the shard to a time. True if that lies within the last read's horizon."""

@@ -254,14 +254,11 @@ class SyncLoop:
         if self._stopping:
             return
         if pause_us > 0:
-            await self._wait.wait(self._wait_for_wakeup(shard, pause_us))
+            if await self._wait.wait(self._store.wait(shard.shard_id, seconds(pause_us))):
+                shard.read_now()
         elif self._pool.room == 0 and shard.has_due(now_us):
             await self._wait.wait(self._pool.wait_for_room(seconds(_WAIT_FOR_ROOM_US)))
             shard.waited_for_room_us += self._clock.now_us() - now_us
-
-    async def _wait_for_wakeup(self, shard: Shard, pause_us: int) -> None:
-        if await self._store.wait(shard.shard_id, seconds(pause_us)):
-            shard.read_now()
 
     async def _wait_without_shard(self) -> None:
         self._iterations_without_shard += 1

@@ -95,18 +95,16 @@ class Executor:
 
     async def execute(self, group: Group) -> Sequence[Result]:
         [running] = group
-        return (await self._execute(running.attempt.target, running.context),)
-
-    async def _execute(self, request: HttpRequest, context: Context) -> Result:
         try:
-            return await self._send(request, context)
+            result = await self._send(running.attempt.target, running.context)
         except (UnsendableRequest, InvalidURL) as error:
             reason = str(error) if isinstance(error, UnsendableRequest) else "its URL is not valid"
-            return failure(f"the request cannot be sent: {reason}", retryable=False)
+            result = failure(f"the request cannot be sent: {reason}", retryable=False)
         except (ClientError, OSError) as error:
-            return failure(describe_connection_error(error))
+            result = failure(describe_connection_error(error))
         except ValueError as error:
-            return failure(f"the request cannot be sent: {error}", retryable=False)
+            result = failure(f"the request cannot be sent: {error}", retryable=False)
+        return (result,)
 
     async def _send(self, request: HttpRequest, context: Context) -> Result:
         async with self._session.request(
