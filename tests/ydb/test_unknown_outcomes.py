@@ -195,7 +195,7 @@ async def test_such_an_error_after_a_try_of_unknown_outcome_is_unknown() -> None
 
 
 async def test_calls_survive_the_loss_of_their_connection() -> None:
-    """If a connection breaks, the SDK cancels the requests on it, though nobody has cancelled their tasks."""
+    """If a connection breaks, the SDK cancels the requests on it as if their tasks had been cancelled."""
     async with running_endpoint(can_cut=True) as endpoint, sample_installation(endpoint) as sample:
         puts = [sample.world.create(f"a{n}", shard_id=n % 2) for n in range(40)]
         endpoint.faults.plan(*(Fault(Kind.CUT_AFTER, "put", after=10 * n) for n in (0, 1, 1)))

@@ -1,4 +1,4 @@
-"""A YDB endpoint for tests: real gRPC, the real SDK in front of it, and an engine of a few hundred lines behind it.
+"""A YDB endpoint for tests: real gRPC, with the real SDK in front of it and a small engine behind it.
 
 It is not YDB. It speaks YDB's protocol with the servicers that the `ydb` package ships, executes the small part of YQL
 that this project uses, and refuses everything else. It is as strict about types as YDB, keeps snapshots consistent, and

@@ -15,7 +15,7 @@ from tests.ydb_endpoint.yql.syntax import Binary, Column, Expression, Literal, P
 
 
 class Way(Enum):
-    """The words of YDB's query plans."""
+    """As YDB's query plans call it."""
 
     LOOKUP = "Lookup"
     SCAN = "Scan"

@@ -129,7 +129,7 @@ class _Compiler:
 
 
 def plan_of(text: CompiledText) -> dict[str, Any]:
-    """What EXPLAIN answers, in the words of YDB's own plans: how each table is read and written."""
+    """The result of EXPLAIN, in the format of YDB's plans: how each table is read and written."""
     tables: dict[str, dict[str, Any]] = {}
     for read in text.reads:
         entry = tables.setdefault(read.table, {"name": read.table})

@@ -64,7 +64,7 @@ class YdbInstallation:
         version = 1 if VERSION_1_DIRECTORY in names else 0
         if MIGRATIONS_TABLE in names:
             results = await self._retry.call(lambda: self._sessions.read("applied_migrations", {}))
-            # Without rows, the upgrade from version 1 was interrupted.
+            # A table without rows: an installation or an upgrade was interrupted.
             version = max((row["version"] for row in results.rows()), default=version)
         lost = [table for table in TABLES if table not in names]
         if version and lost:

@@ -1,1 +1,1 @@
-"""The way to the server: the driver, who the store is to the server, sessions, and what an error of the SDK means."""
+"""The connection to the server: driver, credentials, sessions, and the meaning of the SDK's errors."""

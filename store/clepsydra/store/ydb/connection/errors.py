@@ -1,4 +1,4 @@
-"""What one failed try means: certainly nothing was done, or nobody knows.
+"""What one failed try means: certainly nothing was done, or the outcome is unknown.
 
 "Certainly nothing" needs evidence. A request that was never sent did nothing, and neither did a read. For a write that
 was sent, only the server's own word counts, and only where its documentation leaves no other reading: it aborted the

@@ -196,7 +196,7 @@ async def _result_of(work: Awaitable[Any], failure: _Failure) -> Any:
         raise failure(error) from error
     except asyncio.CancelledError as error:
         # When a connection breaks, the SDK closes it and cancels the requests that other tasks have in flight on it.
-        # That looks here as if this task had been cancelled, though nobody cancelled it.
+        # That looks here as if this task had been cancelled, though it was not.
         if _is_cancelling():
             raise
         raise failure(ydb.issues.ConnectionLost("the connection broke during another call")) from error
