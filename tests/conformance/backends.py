@@ -133,7 +133,7 @@ class YdbBackend:
     """A directory of its own on an endpoint that evaluates named expressions again at each use, or on a real server."""
 
     hints_reach_other_handles = False
-    evaluation = Evaluation.AFRESH
+    evaluation = Evaluation.EACH_USE
 
     def __init__(self, directory: Path) -> None:
         del directory

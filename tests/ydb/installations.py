@@ -1,7 +1,7 @@
-"""Installations for tests: on an endpoint of their own, or on a real server if one is named.
+"""Installations for tests: each on an endpoint of its own, or in a directory of its own on a real server.
 
-`make test-ydb YDB=grpc://localhost:2136/local` names one in the environment variable `CLEPSYDRA_TEST_YDB`. Each test
-then has a directory of its own there, and takes it away afterwards.
+`make test-ydb YDB=grpc://localhost:2136/local` names a real server in the environment variable `CLEPSYDRA_TEST_YDB`.
+Each test removes its directory there.
 """
 
 import os
@@ -12,9 +12,9 @@ from ydb.aio.query import QuerySessionPool
 
 from clepsydra.core.ids import Ids
 from clepsydra.store.ydb import YdbStore
-from clepsydra.store.ydb.connection import connect
-from clepsydra.store.ydb.installation import TABLES
-from clepsydra.store.ydb.location import locate
+from clepsydra.store.ydb.connection.driver import connect
+from clepsydra.store.ydb.installation import MIGRATIONS_TABLE, TABLES
+from clepsydra.store.ydb.url import parse_url
 from tests.ydb_endpoint import Endpoint, Engine, Evaluation
 from tests.ydb_endpoint.endpoint import DATABASE
 
@@ -24,12 +24,12 @@ _numbers = count(1)
 
 
 class Installation:
-    """A place to install to, and the handles on it."""
+    """An installation, and the stores that were opened on it."""
 
-    def __init__(self, evaluation: Evaluation = Evaluation.AFRESH) -> None:
+    def __init__(self, evaluation: Evaluation = Evaluation.EACH_USE) -> None:
         self.endpoint = None if REAL_SERVER else Endpoint(Engine(DATABASE, evaluation=evaluation))
-        self._handles: list[YdbStore] = []
         self.url = ""
+        self._stores: list[YdbStore] = []
 
     async def install(self, shards: int) -> None:
         if self.endpoint is None:
@@ -42,11 +42,11 @@ class Installation:
 
     async def open(self) -> YdbStore:
         store = await YdbStore.open(self.url, os.environ, _ids())
-        self._handles.append(store)
+        self._stores.append(store)
         return store
 
     async def close(self) -> None:
-        for store in self._handles:
+        for store in self._stores:
             await store.close()
         if self.endpoint is not None:
             await self.endpoint.stop()
@@ -67,13 +67,12 @@ def _ids() -> Ids:
 
 
 async def _remove(url: str) -> None:
-    location = locate(url)
+    location = parse_url(url)
     driver = await connect(location, os.environ)
     try:
         async with QuerySessionPool(driver) as pool:
-            for table in TABLES:
+            for table in (*TABLES, MIGRATIONS_TABLE):
                 await pool.execute_with_retries(f"DROP TABLE `{location.path}/{table}`;")
-        for name in ("schema_version_1", ""):
-            await driver.scheme_client.remove_directory(f"{location.path}/{name}".rstrip("/"))
+        await driver.scheme_client.remove_directory(location.path)
     finally:
         await driver.stop()

@@ -1,4 +1,4 @@
-"""The installed command on a `ydb://` URL, against the endpoint in a process of its own: nothing else changes."""
+"""The installed command on a `ydb://` URL, with the endpoint in a process of its own."""
 
 import json
 import signal
@@ -34,15 +34,15 @@ Start = Callable[..., Process]
 
 @pytest.fixture
 def start(tmp_path: Path, store: str) -> Iterator[Start]:
-    """Start `clepsydra` with these arguments on the store; it ends with the test."""
+    """Starts `clepsydra` with these arguments on the store, and stops it when the test ends."""
     processes: list[Process] = []
 
-    def begin(*arguments: str) -> Process:
+    def start_process(*arguments: str) -> Process:
         process = Process([*arguments, "--store", store], tmp_path)
         processes.append(process)
         return process
 
-    yield begin
+    yield start_process
     for process in processes:
         process.kill()
 
@@ -73,18 +73,16 @@ def test_up_makes_the_store_and_the_first_action_fires(store: str, tmp_path: Pat
 
 def test_init_can_be_run_again_and_does_not_change_the_number_of_shards(command: Command) -> None:
     for _ in range(2):
-        made = command("init", "--shards", "4")
-        assert (made.code, made.err) == (0, "")
-        assert "with 4 shards" in made.out
+        done = command("init", "--shards", "4")
+        assert (done.code, done.err) == (0, "")
+        assert "with 4 shards" in done.out
     assert command("init").code == 0
     refused = command("init", "--shards", "5")
     assert refused.code != 0
     assert "has 4 shards, not 5" in refused.err
 
 
-def test_a_scheduler_and_a_fleet_of_workers_one_of_which_is_killed(
-    start: Start, command: Command, tmp_path: Path
-) -> None:
+def test_a_scheduler_and_two_workers_of_which_one_is_killed(start: Start, command: Command, tmp_path: Path) -> None:
     assert command("init", "--shards", "4").code == 0
     scheduler = start("scheduler", "--listen", "127.0.0.1:0")
     address = scheduler.wait_for_out("listens on").partition(" listens on ")[2].partition(",")[0]

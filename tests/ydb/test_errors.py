@@ -1,85 +1,93 @@
 """Every error of the SDK has a meaning, and "certainly not done" is never said without evidence."""
 
 import inspect
+import random
 
 import grpc
 import pytest
 import ydb
 
+from clepsydra.core.ids import Ids
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.times import SECOND_US
-from clepsydra.store.errors import OutcomeUnknown, Unavailable, Unusable, WrongUrl
-from clepsydra.store.ydb.errors import Failed, Nature, after_sending, before_sending, given_up
-from clepsydra.store.ydb.location import locate
+from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable, Unusable, WrongUrl
+from clepsydra.store.ydb.connection.errors import Aborted, TooLate, harmless_failure, write_failure
+from clepsydra.store.ydb.retry import Retry
+from clepsydra.store.ydb.url import parse_url
 
 SDK_ERRORS = [
     kind
     for _, kind in inspect.getmembers(ydb.issues, inspect.isclass)
     if issubclass(kind, ydb.Error) and kind is not ydb.issues.SessionPoolClosed
 ]
-ABORTED = {ydb.issues.Aborted}
-NOT_DONE = {ydb.issues.Overloaded, ydb.issues.BadSession, ydb.issues.SessionBusy}
-HOPELESS = {
-    ydb.issues.BadRequest,
-    ydb.issues.GenericError,
-    ydb.issues.PreconditionFailed,
-    ydb.issues.SchemeError,
-    ydb.issues.Unauthenticated,
-    ydb.issues.Unauthorized,
-    ydb.issues.Unimplemented,
-    ydb.issues.Unsupported,
+REFUSALS: dict[type[ydb.Error], type[StoreError]] = {
+    ydb.issues.Aborted: Aborted,
+    ydb.issues.Overloaded: Unavailable,
+    ydb.issues.BadSession: Unavailable,
+    ydb.issues.SessionBusy: Unavailable,
+    ydb.issues.BadRequest: Unusable,
+    ydb.issues.GenericError: Unusable,
+    ydb.issues.PreconditionFailed: Unusable,
+    ydb.issues.SchemeError: Unusable,
+    ydb.issues.Unauthenticated: Unusable,
+    ydb.issues.Unauthorized: Unusable,
+    ydb.issues.Unimplemented: Unusable,
+    ydb.issues.Unsupported: Unusable,
 }
 
 
 @pytest.mark.parametrize("kind", SDK_ERRORS)
-def test_after_sending_everything_is_unknown_unless_the_server_said_no(kind: type[ydb.Error]) -> None:
-    nature = after_sending(kind("so it was")).nature
-    if kind in ABORTED:
-        assert nature is Nature.ABORTED
-    elif kind in NOT_DONE:
-        assert nature is Nature.NOT_DONE
-    elif kind in HOPELESS:
-        assert nature is Nature.HOPELESS
-    else:
-        assert nature is Nature.UNKNOWN
+def test_a_failed_write_is_unknown_unless_the_server_refused_it(kind: type[ydb.Error]) -> None:
+    assert type(write_failure(kind("the reason"))) is REFUSALS.get(kind, OutcomeUnknown)
 
 
 @pytest.mark.parametrize("kind", SDK_ERRORS)
-def test_before_sending_nothing_is_unknown(kind: type[ydb.Error]) -> None:
-    assert before_sending(kind("so it was")).nature in (Nature.NOT_DONE, Nature.HOPELESS)
+def test_what_changed_nothing_is_never_unknown(kind: type[ydb.Error]) -> None:
+    assert type(harmless_failure(kind("the reason"))) in (Unavailable, Unusable)
 
 
-def test_what_is_no_error_of_the_sdk_is_judged_by_where_it_happened() -> None:
+def test_the_meaning_of_other_errors_depends_on_what_failed() -> None:
     for error in (TimeoutError(), RuntimeError("closed"), grpc.RpcError()):
-        assert before_sending(error).nature is Nature.NOT_DONE
-        assert after_sending(error).nature is Nature.UNKNOWN
+        assert type(harmless_failure(error)) is Unavailable
+        assert type(write_failure(error)) is OutcomeUnknown
 
 
-def test_a_put_that_is_too_late_is_known_by_its_words_whatever_the_status() -> None:
+def test_a_late_put_is_recognised_by_its_message_whatever_the_status() -> None:
     message = "Condition violated: clepsydra: a put is too late"
     for kind in (ydb.issues.PreconditionFailed, ydb.issues.GenericError, ydb.issues.InternalError):
-        assert after_sending(kind(message)).nature is Nature.TOO_LATE
+        assert type(write_failure(kind(message))) is TooLate
 
 
-def test_what_a_caller_is_told() -> None:
-    told = {
-        (Nature.NOT_DONE, False): Unavailable,
-        (Nature.ABORTED, False): Unavailable,
-        (Nature.HOPELESS, False): Unusable,
-        (Nature.NOT_DONE, True): OutcomeUnknown,
-        (Nature.HOPELESS, True): OutcomeUnknown,
-        (Nature.UNKNOWN, True): OutcomeUnknown,
-    }
-    for (nature, may_be_done), kind in told.items():
-        error = given_up(Failed(nature, "reason"), "grpc://host/path", may_be_done=may_be_done)
-        assert type(error) is kind
-        assert "grpc://host/path" in str(error)
+@pytest.mark.parametrize(
+    ("tries", "kind"),
+    [
+        ([Unavailable], Unavailable),
+        ([Aborted], Unavailable),
+        ([Unusable], Unusable),
+        ([OutcomeUnknown], OutcomeUnknown),
+        ([OutcomeUnknown, Unavailable], OutcomeUnknown),
+        ([OutcomeUnknown, Unusable], OutcomeUnknown),
+    ],
+)
+async def test_the_error_of_a_call_is_about_all_its_tries(
+    tries: list[type[StoreError]], kind: type[StoreError]
+) -> None:
+    location = parse_url("ydb://host/local?path=timers")
+    retry = Retry(location._replace(limits=location.limits._replace(retry_s=0.05)), Ids(random.Random(1)))
+    errors = iter(tries)
+
+    async def fail() -> None:
+        raise next(errors, tries[-1])("the reason")
+
+    with pytest.raises(StoreError, match="the store grpc://host:2136/local/timers failed: the reason") as caught:
+        await retry.call(fail)
+    assert type(caught.value) is kind
 
 
 def test_a_call_ends_before_it_may_no_longer_be_retried() -> None:
-    limits = locate("ydb://host/local?timeout_ms=5000").limits
-    # The last try waits for a session, then for the answer, then for the SDK to clean up.
+    limits = parse_url("ydb://host/local?timeout_ms=5000").limits
+    # The last try waits for a session, then for the response, then for the SDK to clean up.
     last_s = 2 * limits.timeout_s + 1.0
     assert (limits.retry_s + last_s) * SECOND_US < CALL_RETRY_US
     with pytest.raises(WrongUrl):
-        locate("ydb://host/local?timeout_ms=5001")
+        parse_url("ydb://host/local?timeout_ms=5001")

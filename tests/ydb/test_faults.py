@@ -1,4 +1,4 @@
-"""Each fault in each call: nothing is lost, nothing is accepted twice, and the answer is the specification's."""
+"""Each fault in each call: nothing is lost or accepted twice, and the result is the same as the specification's."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -8,32 +8,40 @@ import pytest
 
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import AdvanceOutcome
-from tests.ydb.scenes import BRISK, IMPATIENT, PATIENT, READS, WRITES, Scene, running, scene
+from tests.ydb.port_calls import READS, WRITES
+from tests.ydb.sample_installation import (
+    LONG_LIMITS,
+    SHORT_RETRY,
+    SHORT_TIMEOUT,
+    SampleInstallation,
+    running_endpoint,
+    sample_installation,
+)
 from tests.ydb_endpoint import Endpoint
 from tests.ydb_endpoint.errors import Status
 from tests.ydb_endpoint.faults import Fault, Kind, afterwards, instead
 
-# The server's word that it did nothing.
+# With these the server says that it did nothing.
 REFUSALS = [Status.ABORTED, Status.OVERLOADED, Status.BAD_SESSION]
-# After these nobody knows, whether the work was done or not.
-DOUBTS = [Status.UNAVAILABLE, Status.UNDETERMINED, Status.SESSION_EXPIRED]
+# After these the outcome is unknown, whether the work was done or not.
+UNCERTAIN = [Status.UNAVAILABLE, Status.UNDETERMINED, Status.SESSION_EXPIRED]
 
-# Each makes a fault for the text that it is to strike.
-Planned = dict[str, Callable[[str], Fault]]
-NOT_DONE: Planned = {status.name: partial(instead, status) for status in REFUSALS}
-NOBODY_KNOWS_BUT_NOT_DONE: Planned = {
-    **{f"{status.name} before": partial(instead, status) for status in DOUBTS},
+# Each makes a fault for the text with the given name.
+FaultMakers = dict[str, Callable[[str], Fault]]
+NOT_DONE: FaultMakers = {status.name: partial(instead, status) for status in REFUSALS}
+UNKNOWN_NOT_DONE: FaultMakers = {
+    **{f"{status.name} before": partial(instead, status) for status in UNCERTAIN},
     "cut before": partial(Fault, Kind.CUT_BEFORE),
 }
-NOBODY_KNOWS_AND_DONE: Planned = {
-    **{f"{status.name} after": partial(afterwards, status) for status in DOUBTS},
+UNKNOWN_DONE: FaultMakers = {
+    **{f"{status.name} after": partial(afterwards, status) for status in UNCERTAIN},
     "cut after": partial(Fault, Kind.CUT_AFTER),
     "slow": partial(Fault, Kind.SLOW),
 }
-ALL = {**NOT_DONE, **NOBODY_KNOWS_BUT_NOT_DONE, **NOBODY_KNOWS_AND_DONE}
+ALL = {**NOT_DONE, **UNKNOWN_NOT_DONE, **UNKNOWN_DONE}
 
-# What is done by a try that told nobody, and leaves no mark by which the next try could know it.
-UNTOLD = {
+# The results of calls that leave no mark: the next try cannot recognise what a try of unknown outcome has done.
+WITHOUT_MARK = {
     "remove": [AdvanceOutcome.UNKNOWN],
     "advance stale": [AdvanceOutcome.UNKNOWN],
     "migrate": 0,
@@ -41,79 +49,79 @@ UNTOLD = {
 
 
 @asynccontextmanager
-async def staged(fault: str) -> AsyncIterator[tuple[Endpoint, Scene]]:
-    limits = BRISK if fault == "slow" else PATIENT
-    async with running(can_cut="cut" in fault) as endpoint, scene(endpoint, limits) as made:
-        yield endpoint, made
+async def sample_for(fault: str) -> AsyncIterator[tuple[Endpoint, SampleInstallation]]:
+    limits = SHORT_TIMEOUT if fault == "slow" else LONG_LIMITS
+    async with running_endpoint(can_cut="cut" in fault) as endpoint, sample_installation(endpoint, limits) as sample:
+        yield endpoint, sample
 
 
 @pytest.mark.parametrize("fault", ALL)
 @pytest.mark.parametrize("call", WRITES)
-async def test_a_write_comes_through_one_fault(call: str, fault: str) -> None:
+async def test_a_write_survives_one_fault(call: str, fault: str) -> None:
     make, text = WRITES[call]
-    async with staged(fault) as (endpoint, made):
-        send = make(made)
+    async with sample_for(fault) as (endpoint, sample):
+        send = make(sample)
         endpoint.faults.plan(ALL[fault](text))
-        answer, wanted = await send(made.store), await send(made.model)
-        if fault in NOBODY_KNOWS_AND_DONE:
-            wanted = UNTOLD.get(call, wanted)
-        assert answer == wanted
-        assert endpoint.faults.struck == 1
-        await made.assert_alike()
+        result, expected = await send(sample.store), await send(sample.model)
+        if fault in UNKNOWN_DONE:
+            expected = WITHOUT_MARK.get(call, expected)
+        assert result == expected
+        assert endpoint.faults.injected == 1
+        await sample.check_equal()
 
 
 @pytest.mark.parametrize("call", READS)
-async def test_a_read_comes_through_every_fault(call: str) -> None:
+async def test_a_read_survives_every_fault(call: str) -> None:
     make, text = READS[call]
-    async with running(can_cut=True) as endpoint, scene(endpoint, BRISK) as made:
-        send = make(made)
-        wanted = await send(made.model)
-        for struck, fault in enumerate(ALL, start=1):
+    async with running_endpoint(can_cut=True) as endpoint, sample_installation(endpoint, SHORT_TIMEOUT) as sample:
+        send = make(sample)
+        expected = await send(sample.model)
+        for count, fault in enumerate(ALL, start=1):
             endpoint.faults.plan(ALL[fault](text))
-            # What was acquired once is found again.
-            assert await send(made.store) == wanted
-            assert endpoint.faults.struck == struck
-        await made.assert_alike()
+            # A repeated acquire finds the lock that it has acquired.
+            assert await send(sample.store) == expected
+            assert endpoint.faults.injected == count
+        await sample.check_equal()
 
 
 @pytest.mark.parametrize("call", WRITES)
 @pytest.mark.parametrize("fault", NOT_DONE)
-async def test_a_write_that_is_refused_to_the_end_was_certainly_not_done(call: str, fault: str) -> None:
+async def test_a_write_that_every_try_refused_was_certainly_not_done(call: str, fault: str) -> None:
     make, text = WRITES[call]
-    async with running() as endpoint, scene(endpoint, IMPATIENT) as made:
-        send, planned = make(made), NOT_DONE[fault](text)
+    async with running_endpoint() as endpoint, sample_installation(endpoint, SHORT_RETRY) as sample:
+        send, planned = make(sample), NOT_DONE[fault](text)
         planned.times = 1000
         endpoint.faults.plan(planned)
         with pytest.raises(Unavailable):
-            await send(made.store)
+            await send(sample.store)
         endpoint.faults.planned.clear()
-        await made.assert_alike()
-        assert await send(made.store) == await send(made.model)
-        await made.assert_alike()
+        await sample.check_equal()
+        assert await send(sample.store) == await send(sample.model)
+        await sample.check_equal()
 
 
 @pytest.mark.parametrize("call", WRITES)
 @pytest.mark.parametrize("first", ["UNDETERMINED before", "UNDETERMINED after"])
-async def test_one_doubt_is_never_forgotten(call: str, first: str) -> None:
-    """A first try of unknown outcome, then nothing but refusals: the call may have been done."""
+async def test_a_try_of_unknown_outcome_is_remembered_until_the_call_ends(call: str, first: str) -> None:
+    """A first try of unknown outcome, then only refusals: the call may have been done."""
     make, text = WRITES[call]
-    async with running() as endpoint, scene(endpoint, IMPATIENT) as made:
-        send = make(made)
+    async with running_endpoint() as endpoint, sample_installation(endpoint, SHORT_RETRY) as sample:
+        send = make(sample)
         endpoint.faults.plan(ALL[first](text), instead(Status.OVERLOADED, text, times=1000))
         with pytest.raises(OutcomeUnknown):
-            await send(made.store)
+            await send(sample.store)
         endpoint.faults.planned.clear()
-        answer, wanted = await send(made.store), await send(made.model)
-        untold = {"remove": [AdvanceOutcome.GONE], "advance stale": [AdvanceOutcome.GONE], "migrate": 0}
-        assert answer == (untold.get(call, wanted) if first == "UNDETERMINED after" else wanted)
-        await made.assert_alike()
+        result, expected = await send(sample.store), await send(sample.model)
+        without_mark = {"remove": [AdvanceOutcome.GONE], "advance stale": [AdvanceOutcome.GONE], "migrate": 0}
+        assert result == (without_mark.get(call, expected) if first == "UNDETERMINED after" else expected)
+        await sample.check_equal()
 
 
 @pytest.mark.parametrize("call", READS)
-async def test_a_read_without_luck_is_unavailable(call: str) -> None:
+async def test_a_read_that_every_try_refused_is_unavailable(call: str) -> None:
     make, text = READS[call]
-    async with running() as endpoint, scene(endpoint, IMPATIENT) as made:
-        send = make(made)
+    async with running_endpoint() as endpoint, sample_installation(endpoint, SHORT_RETRY) as sample:
+        send = make(sample)
         endpoint.faults.plan(instead(Status.UNAVAILABLE, text, times=1000))
         with pytest.raises(Unavailable):
-            await send(made.store)
+            await send(sample.store)

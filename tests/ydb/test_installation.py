@@ -1,4 +1,4 @@
-"""Making an installation: once, again, twice at once, halfway; and refusing what does not fit."""
+"""`init`: once, again, by two processes at once, after an interruption; and what it refuses."""
 
 import asyncio
 import random
@@ -7,15 +7,16 @@ import pytest
 
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import OtherShards, Unavailable, Unusable
+from clepsydra.store.install import SHARDS_DEFAULT
 from clepsydra.store.url import install_store, open_store
 from clepsydra.store.ydb import YdbStore
-from clepsydra.store.ydb.installation import SCHEMA_VERSION, TABLES
+from clepsydra.store.ydb.installation import MIGRATIONS_TABLE, TABLES
 from tests.conformance.backends import TestClock
 from tests.conformance.worlds import DONE, World
 from tests.ydb_endpoint import Endpoint
 from tests.ydb_endpoint.errors import Status
 from tests.ydb_endpoint.faults import instead
-from tests.ydb_endpoint.scheme import children_of, make_directory
+from tests.ydb_endpoint.scheme import children_of
 
 PATH = "/local/clepsydra"
 
@@ -28,11 +29,11 @@ async def install(endpoint: Endpoint, shards: int | None = 4, path: str = "cleps
     return await YdbStore.install(endpoint.url(path), shards, {}, ids())
 
 
-async def test_four_tables_and_the_schemas_version_and_nothing_else() -> None:
+async def test_an_installation_has_five_tables_and_nothing_else() -> None:
     async with Endpoint() as endpoint:
         assert await install(endpoint) == 4
         names = [child.name for child in children_of(endpoint.engine.database, PATH)]
-        assert sorted(names) == sorted([*TABLES, f"schema_version_{SCHEMA_VERSION}"])
+        assert sorted(names) == sorted([*TABLES, MIGRATIONS_TABLE])
 
 
 async def test_the_tables_are_split_and_may_split_further() -> None:
@@ -50,7 +51,7 @@ async def test_the_tables_are_split_and_may_split_further() -> None:
             assert settings["AUTO_PARTITIONING_MAX_PARTITIONS_COUNT"] > 50
 
 
-async def test_an_installation_is_left_alone_by_the_next() -> None:
+async def test_a_repeated_init_changes_nothing() -> None:
     async with Endpoint() as endpoint:
         await install(endpoint)
         store = await YdbStore.open(endpoint.url(), {}, ids())
@@ -69,21 +70,21 @@ async def test_an_installation_is_left_alone_by_the_next() -> None:
 async def test_another_number_of_shards_is_refused() -> None:
     async with Endpoint() as endpoint:
         await install(endpoint)
-        with pytest.raises(OtherShards, match="has 4 shards, not 8"):
+        with pytest.raises(OtherShards, match=r"has 4 shards, not 8.*name another path"):
             await install(endpoint, 8)
         assert await install(endpoint, None) == 4
 
 
-async def test_two_who_install_at_once_agree() -> None:
+async def test_several_processes_can_install_at_once() -> None:
     async with Endpoint() as endpoint:
         counts = await asyncio.gather(*(install(endpoint) for _ in range(4)))
         assert counts == [4] * 4
 
 
-async def test_two_who_install_different_numbers_at_once_do_not_both_succeed() -> None:
+async def test_two_processes_that_install_different_numbers_of_shards_do_not_both_succeed() -> None:
     async with Endpoint() as endpoint:
-        ended = await asyncio.gather(*(install(endpoint, shards) for shards in (4, 6)), return_exceptions=True)
-        counts = [count for count in ended if isinstance(count, int)]
+        results = await asyncio.gather(*(install(endpoint, shards) for shards in (4, 6)), return_exceptions=True)
+        counts = [count for count in results if isinstance(count, int)]
         assert len(counts) == 1
         assert await install(endpoint, None) == counts[0]
 
@@ -101,14 +102,16 @@ async def test_one_database_holds_many_installations() -> None:
             await store.close()
 
 
-@pytest.mark.parametrize("stopped_at", ["install", "install_locks", "MakeDirectory"])
-async def test_an_installation_that_stopped_halfway_is_finished_by_the_next(stopped_at: str) -> None:
+@pytest.mark.parametrize(
+    ("failing", "after"),
+    [("MakeDirectory", 0), ("install", 0), ("install_locks", 0), ("install", 1), ("record_migrations", 0)],
+)
+async def test_an_interrupted_init_is_finished_by_the_next(failing: str, after: int) -> None:
     async with Endpoint() as endpoint:
-        # Of the directories, the first holds the tables and the second is the version.
-        endpoint.faults.plan(instead(Status.UNAUTHORIZED, stopped_at, after=stopped_at == "MakeDirectory"))
+        endpoint.faults.plan(instead(Status.UNAUTHORIZED, failing, after=after))
         with pytest.raises(Unusable):
             await install(endpoint)
-        with pytest.raises(Unusable, match="clepsydra init"):
+        with pytest.raises(Unusable, match=r"there is no store at .*clepsydra init"):
             await YdbStore.open(endpoint.url(), {}, ids())
         assert await install(endpoint) == 4
         store = await YdbStore.open(endpoint.url(), {}, ids())
@@ -116,43 +119,35 @@ async def test_an_installation_that_stopped_halfway_is_finished_by_the_next(stop
         await store.close()
 
 
-@pytest.mark.parametrize("call", ["install", "install_locks", "count_locks", "MakeDirectory", "ListDirectory"])
+@pytest.mark.parametrize(
+    "call", ["ListDirectory", "MakeDirectory", "install", "count_locks", "install_locks", "record_migrations"]
+)
 @pytest.mark.parametrize("status", [Status.UNAVAILABLE, Status.OVERLOADED, Status.ABORTED])
-async def test_an_installation_comes_through_a_fault(call: str, status: Status) -> None:
+async def test_init_survives_a_fault(call: str, status: Status) -> None:
     async with Endpoint() as endpoint:
         endpoint.faults.plan(instead(status, call))
         assert await install(endpoint) == 4
-        assert endpoint.faults.struck == 1
+        assert endpoint.faults.injected == 1
 
 
-async def test_a_newer_schema_is_refused() -> None:
-    async with Endpoint() as endpoint:
-        await install(endpoint)
-        make_directory(endpoint.engine.database, f"{PATH}/schema_version_{SCHEMA_VERSION + 1}")
-        with pytest.raises(Unusable, match="upgrade Clepsydra"):
-            await YdbStore.open(endpoint.url(), {}, ids())
-        with pytest.raises(Unusable, match="upgrade Clepsydra"):
-            await install(endpoint)
-
-
-async def test_a_lost_table_is_noticed() -> None:
+async def test_a_lost_table_is_reported() -> None:
     async with Endpoint() as endpoint:
         await install(endpoint)
         del endpoint.engine.database.tables[f"{PATH}/incoming_queue"]
-        with pytest.raises(Unusable, match="incoming_queue"):
+        with pytest.raises(Unusable, match="has lost its table incoming_queue"):
             await YdbStore.open(endpoint.url(), {}, ids())
 
 
 async def test_a_store_that_was_never_made_is_refused() -> None:
     async with Endpoint() as endpoint:
-        with pytest.raises(Unusable, match="there is no store"):
+        with pytest.raises(Unusable, match=r"there is no store at .*clepsydra init"):
             await YdbStore.open(endpoint.url("elsewhere"), {}, ids())
 
 
 async def test_the_url_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YDB_ANONYMOUS_CREDENTIALS", "1")
     async with Endpoint() as endpoint:
-        assert await install_store(endpoint.url(), None) == 16
+        assert await install_store(endpoint.url(), None) == SHARDS_DEFAULT
         store = await open_store(endpoint.url(), TestClock())
         world = World(store, store, await store.now(), ids())
         assert await store.put([world.create("a")]) == [DONE]

@@ -1,4 +1,4 @@
-"""The endpoint refuses what YDB refuses, so that a store that passes on it has sent nothing that YDB would not take."""
+"""The endpoint refuses what YDB refuses: a store that passes its tests here sends nothing that YDB would refuse."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,8 +8,8 @@ import pytest
 import ydb
 from ydb.aio.query import QuerySessionPool
 
-from clepsydra.store.ydb.connection import connect
-from clepsydra.store.ydb.location import locate
+from clepsydra.store.ydb.connection.driver import connect
+from clepsydra.store.ydb.url import parse_url
 from tests.ydb_endpoint import Endpoint
 from tests.ydb_endpoint.faults import Fault, Kind
 
@@ -31,10 +31,10 @@ BY_ID = DECLARE_ID + "SELECT id, name FROM things WHERE id = $id;"
 @pytest.fixture
 async def pool() -> AsyncIterator[QuerySessionPool]:
     async with Endpoint() as endpoint:
-        driver = await connect(locate(endpoint.url()), {})
-        async with QuerySessionPool(driver) as made:
-            await run(made, TABLE)
-            yield made
+        driver = await connect(parse_url(endpoint.url()), {})
+        async with QuerySessionPool(driver) as pool:
+            await run(pool, TABLE)
+            yield pool
         await driver.stop()
 
 
@@ -44,7 +44,7 @@ async def run(pool: QuerySessionPool, text: str, parameters: dict[str, Any] | No
     return [dict(row) for result in results for row in result.rows]
 
 
-async def test_what_is_right_is_accepted(pool: QuerySessionPool) -> None:
+async def test_a_correct_text_is_accepted(pool: QuerySessionPool) -> None:
     rows = [{"id": 1, "at": 5, "name": "one"}, {"id": 2, "at": 6, "name": "two"}]
     await run(
         pool, DECLARE_ROWS + "INSERT INTO things SELECT id, at, name FROM AS_TABLE($rows);", {"$rows": (rows, ROWS)}
@@ -154,20 +154,20 @@ async def test_a_time_beyond_the_type_is_refused(pool: QuerySessionPool) -> None
         await run(pool, text, {"$at": (2**63, ydb.PrimitiveType.Timestamp)})
 
 
-async def test_a_session_does_one_thing_at_a_time() -> None:
+async def test_a_session_executes_one_text_at_a_time() -> None:
     text = "SELECT CurrentUtcTimestamp() AS store_now;"
     async with Endpoint() as endpoint:
-        driver = await connect(locate(endpoint.url()), {})
+        driver = await connect(parse_url(endpoint.url()), {})
         async with QuerySessionPool(driver) as pool, pool.checkout() as session:
             begun = asyncio.Event()
             endpoint.faults.plan(Fault(Kind.SLOW))
             endpoint.faults.interruptions[""] = begun.set
             first = await session.execute(text)
-            answer = asyncio.ensure_future(first.next())
+            response = asyncio.ensure_future(first.next())
             await begun.wait()
             second = await session.execute(text)
             with pytest.raises(ydb.issues.SessionBusy):
                 await second.next()
-            endpoint.faults.patience.set()
-            assert (await answer).rows
+            endpoint.faults.release_slow.set()
+            assert (await response).rows
         await driver.stop()

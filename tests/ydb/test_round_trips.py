@@ -1,4 +1,4 @@
-"""What each call costs in requests, once the store has its sessions."""
+"""How many requests each call makes, once the store has its sessions."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,12 +7,13 @@ import pytest
 
 from clepsydra.store.port import Lock
 from clepsydra.store.ydb import YdbStore
-from tests.ydb.scenes import READS, WRITES, Make, running, scene
+from tests.ydb.port_calls import READS, WRITES, Make
+from tests.ydb.sample_installation import running_endpoint, sample_installation
 from tests.ydb_endpoint import Endpoint
 
-# One round trip each, except where a range and a write are wanted, which are two texts: acquire looks and then takes;
-# a heartbeat writes and looks at the same time. An audit holds a snapshot for several reads, and ends it.
-COSTS: dict[str, list[str]] = {
+# One round trip each, except for calls that read a range and write, which are two texts: acquire reads and then writes;
+# a heartbeat does both at the same time. An audit holds a snapshot open for several reads, and ends it.
+REQUESTS: dict[str, list[str]] = {
     "create": ["put"],
     "change": ["put"],
     "relabel": ["put"],
@@ -37,51 +38,52 @@ COSTS: dict[str, list[str]] = {
 }
 
 
-async def cost(endpoint: Endpoint, call: Callable[[], Awaitable[Any]]) -> list[str]:
+async def requests_of(endpoint: Endpoint, call: Callable[[], Awaitable[Any]]) -> list[str]:
     endpoint.engine.requests.clear()
     await call()
     return [request.call or request.rpc for request in endpoint.engine.requests]
 
 
 async def warm_up(store: YdbStore) -> None:
-    """A heartbeat does two things at once, so that there are two sessions from then on."""
+    """A heartbeat sends two requests at once, so there are two sessions afterwards."""
     await store.heartbeat([Lock(1, "never")], 0, 0)
 
 
-@pytest.mark.parametrize("name", COSTS)
+@pytest.mark.parametrize("name", REQUESTS)
 async def test_the_requests_of_a_call_are_counted(name: str) -> None:
     make: Make = (WRITES | READS)[name][0]
-    async with running() as endpoint, scene(endpoint) as made:
-        await warm_up(made.store)
-        send = make(made)
-        found = await cost(endpoint, lambda: send(made.store))
-        assert sorted(found) == sorted(COSTS[name])
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
+        await warm_up(sample.store)
+        send = make(sample)
+        found = await requests_of(endpoint, lambda: send(sample.store))
+        assert sorted(found) == sorted(REQUESTS[name])
 
 
-async def test_nothing_to_do_costs_nothing() -> None:
-    async with running() as endpoint, scene(endpoint) as made:
-        store, mark = made.store, made.world.mark()
-        assert await cost(endpoint, lambda: store.put([])) == []
-        assert await cost(endpoint, lambda: store.advance([], mark)) == []
-        assert await cost(endpoint, lambda: store.migrate([], mark)) == []
-        assert await cost(endpoint, lambda: store.get([])) == []
-        assert await cost(endpoint, lambda: store.release([], 0)) == []
+async def test_an_empty_batch_makes_no_request() -> None:
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
+        store, mark = sample.store, sample.world.mark()
+        assert await requests_of(endpoint, lambda: store.put([])) == []
+        assert await requests_of(endpoint, lambda: store.advance([], mark)) == []
+        assert await requests_of(endpoint, lambda: store.migrate([], mark)) == []
+        assert await requests_of(endpoint, lambda: store.get([])) == []
+        assert await requests_of(endpoint, lambda: store.drop([])) == []
+        assert await requests_of(endpoint, lambda: store.release([], 0)) == []
 
 
-async def test_a_batch_costs_what_a_single_change_costs() -> None:
-    async with running() as endpoint, scene(endpoint) as made:
-        await warm_up(made.store)
-        puts = [made.world.create(f"a{n}", shard_id=n % 2) for n in range(500)]
-        assert await cost(endpoint, lambda: made.store.put(puts)) == ["put"]
+async def test_a_batch_makes_one_request() -> None:
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
+        await warm_up(sample.store)
+        puts = [sample.world.create(f"a{n}", shard_id=n % 2) for n in range(500)]
+        assert await requests_of(endpoint, lambda: sample.store.put(puts)) == ["put"]
         names = [put.action.action_id for put in puts]
-        assert await cost(endpoint, lambda: made.store.get(names)) == ["get"]
+        assert await requests_of(endpoint, lambda: sample.store.get(names)) == ["get"]
 
 
-async def test_sessions_are_made_once_and_kept() -> None:
-    async with running() as endpoint, scene(endpoint) as made:
+async def test_sessions_are_reused() -> None:
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
         for _ in range(50):
-            await made.store.now()
+            await sample.store.now()
         sessions = len(endpoint.engine.sessions)
         for _ in range(50):
-            await made.store.now()
+            await sample.store.now()
         assert len(endpoint.engine.sessions) == sessions <= 3

@@ -1,4 +1,4 @@
-"""What the statements promise, proven from the statements themselves."""
+"""The rules for statements (see sql/put.yql), proven from the statements themselves."""
 
 import json
 import re
@@ -10,24 +10,24 @@ import ydb
 from ydb.aio.query import QuerySessionPool
 
 from clepsydra.schema import migrations
-from clepsydra.store.ydb.connection import connect
-from clepsydra.store.ydb.hashing import id_hash
+from clepsydra.store.ydb.connection.driver import connect
+from clepsydra.store.ydb.connection.sessions import STATEMENTS, texts_in
 from clepsydra.store.ydb.installation import partitioning
-from clepsydra.store.ydb.location import locate
-from clepsydra.store.ydb.sessions import QUERIES, Texts
+from clepsydra.store.ydb.parameters import id_hash
+from clepsydra.store.ydb.url import parse_url
 from tests.conformance.worlds import ODD_IDS
 from tests.ydb.installations import Installation
-from tests.ydb_endpoint.access import Way
-from tests.ydb_endpoint.compilation import CompiledText, Effect, compiled_text
+from tests.ydb_endpoint import Engine
 from tests.ydb_endpoint.endpoint import DATABASE
-from tests.ydb_endpoint.execution import Evaluation, TextExecution
-from tests.ydb_endpoint.lexer import TEXT_BYTES
-from tests.ydb_endpoint.parser import parse
+from tests.ydb_endpoint.runtime.access import Way
+from tests.ydb_endpoint.runtime.compilation import CompiledText, Effect, compiled_text
 from tests.ydb_endpoint.scheme import change_schema, make_directory
 from tests.ydb_endpoint.storage import Database
+from tests.ydb_endpoint.yql.lexer import TEXT_BYTES
+from tests.ydb_endpoint.yql.parser import parse
 
 PATH = f"{DATABASE}/clepsydra"
-TEXTS = Texts(PATH)
+TEXTS = texts_in(PATH)
 WRITES = [
     "put",
     "acquire",
@@ -38,34 +38,34 @@ WRITES = [
     "advance_in_processing",
     "advance_from_incoming",
 ]
-# Deletes rows that nobody needs, whatever they are.
+# Deletes without reading anything.
 BLIND = "drop"
-# The only one that is meant to fail on what is there.
-INSTALLS = ["install_locks"]
+# Sent by `clepsydra init` only. The first one is meant to fail if its rows exist.
+INSTALLS = ["install_locks", "record_migrations"]
 
 
 @pytest.fixture(scope="module")
 def database() -> Database:
-    made = Database(DATABASE)
-    make_directory(made, PATH)
+    database = Database(DATABASE)
+    make_directory(database, PATH)
     for text in migrations("ydb"):
         filled = f'PRAGMA TablePathPrefix("{PATH}");' + text.format_map(partitioning(4))
-        for change in compiled_text(filled, made).schema:
-            change_schema(made, change)
-    return made
+        for change in compiled_text(filled, database).schema:
+            change_schema(database, change)
+    return database
 
 
 def compiled(name: str, database: Database) -> CompiledText:
     return compiled_text(TEXTS[name], database)
 
 
-def test_every_statement_is_known_to_write_or_to_read(database: Database) -> None:
-    writing = [name for name in QUERIES if compiled(name, database).effects]
+def test_every_statement_that_writes_is_listed_above(database: Database) -> None:
+    writing = [name for name in STATEMENTS if compiled(name, database).effects]
     assert sorted(writing) == sorted(WRITES + INSTALLS)
 
 
 @pytest.mark.parametrize("name", WRITES + INSTALLS)
-def test_a_text_that_writes_reads_points_only(name: str, database: Database) -> None:
+def test_a_text_that_writes_reads_rows_by_their_whole_keys_only(name: str, database: Database) -> None:
     assert {read.way for read in compiled(name, database).reads} <= {Way.LOOKUP}
 
 
@@ -81,7 +81,7 @@ def test_a_text_that_writes_selects_once_and_then_writes_without_reading(name: s
 
 @pytest.mark.parametrize("name", WRITES)
 def test_no_writing_statement_depends_on_the_clock(name: str) -> None:
-    """Two looks at the clock within one text may differ."""
+    """Two uses of the clock in one text may differ."""
     statements = TEXTS[name].split(";")
     writing = [text for text in statements if re.search(r"^(UPSERT|REPLACE|DELETE)\b", text.strip(), re.MULTILINE)]
     named = [text for text in statements if text.strip().startswith("$")]
@@ -100,12 +100,12 @@ def test_no_writing_statement_depends_on_the_clock(name: str) -> None:
         "UPSERT INTO shard_locks SELECT shard_id, false AS locked FROM shard_locks;",
     ],
 )
-def test_a_range_would_be_noticed(text: str, database: Database) -> None:
+def test_a_range_in_a_text_that_writes_is_detected(text: str, database: Database) -> None:
     ways = {read.way for read in compiled_text(f'PRAGMA TablePathPrefix("{PATH}"); {text}', database).reads}
     assert ways & {Way.SCAN, Way.FULL_SCAN}
 
 
-@pytest.mark.parametrize("name", list(QUERIES))
+@pytest.mark.parametrize("name", list(STATEMENTS))
 def test_a_text_fits_the_servers_limit(name: str) -> None:
     assert len(TEXTS[name].encode()) < TEXT_BYTES
 
@@ -127,15 +127,13 @@ def test_the_queues_are_split_at_the_boundaries_of_shards(shards: int, partition
     assert all(0 < key < shards for key in keys)
 
 
-async def test_the_hash_is_the_same_in_yql_and_here(database: Database) -> None:
-    hashed = re.search(r"Unwrap\(FromBytes.*?Uint64\)\)", QUERIES["due"])
+async def test_the_hash_is_the_same_in_yql_and_in_python() -> None:
+    hashed = re.search(r"Unwrap\(FromBytes.*?Uint64\)\)", STATEMENTS["due"])
     assert hashed is not None
-    text = compiled_text(
-        f"DECLARE $ids AS List<Struct<action_id: Utf8>>; SELECT {hashed[0]} AS id_hash FROM AS_TABLE($ids);", database
-    )
+    text = f"DECLARE $ids AS List<Struct<action_id: Utf8>>; SELECT {hashed[0]} AS id_hash FROM AS_TABLE($ids);"
     parameters = {"$ids": [{"action_id": action_id} for action_id in ODD_IDS]}
-    transaction = database.begin(is_serializable=False)
-    [result] = await TextExecution(text, parameters, transaction, lambda: 0, Evaluation.ONCE, None).run()  # type: ignore[arg-type]
+    engine = Engine(DATABASE)
+    [result] = await engine.run(text, parameters, engine.database.begin(is_serializable=False))
     assert [row["id_hash"] for row in result.rows] == [id_hash(action_id) for action_id in ODD_IDS]
 
 
@@ -145,16 +143,16 @@ def _reads(plan: Any) -> Iterator[tuple[str, str]]:
             yield table["name"], read["type"]
 
 
-async def test_the_servers_own_plans_read_no_range_where_they_write() -> None:
-    """On the endpoint this repeats what is proven above; on a real server it asks the real planner."""
+async def test_the_servers_plans_of_texts_that_write_read_no_range() -> None:
+    """On the endpoint this repeats the tests above; on a real server it asks the real planner."""
     installation = Installation()
     await installation.install(4)
-    location = locate(installation.url)
+    location = parse_url(installation.url)
     driver = await connect(location, {})
     try:
         async with QuerySessionPool(driver) as pool:
             for name in WRITES:
-                plan = json.loads(await _explained(pool, Texts(location.path)[name]))
+                plan = json.loads(await _explain(pool, texts_in(location.path)[name]))
                 reads = list(_reads(plan))
                 assert reads or name == BLIND, name
                 assert not [read for read in reads if "Scan" in read[1]], name
@@ -163,7 +161,7 @@ async def test_the_servers_own_plans_read_no_range_where_they_write() -> None:
         await installation.close()
 
 
-async def _explained(pool: QuerySessionPool, text: str) -> str:
+async def _explain(pool: QuerySessionPool, text: str) -> str:
     plan = await pool.explain_with_retries(text, retry_settings=ydb.RetrySettings(max_retries=0))
     assert isinstance(plan, str)
     return plan

@@ -1,4 +1,4 @@
-"""The endpoint as a process of its own: `python -m tests.ydb_endpoint --port 0` prints its port and serves."""
+"""The endpoint as a process: `python -m tests.ydb_endpoint --port 0` prints its port and serves until it is stopped."""
 
 import argparse
 import asyncio
@@ -15,7 +15,7 @@ async def _serve(port: int) -> None:
     endpoint = Endpoint()
     await endpoint.start(port)
     try:
-        print(endpoint.port, flush=True)  # noqa: T201 - this is how whoever started it learns the port
+        print(endpoint.port, flush=True)  # noqa: T201 - the parent process reads the port here
         await stopped.wait()
     finally:
         await endpoint.stop()

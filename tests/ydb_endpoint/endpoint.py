@@ -1,4 +1,4 @@
-"""The endpoint as a whole: a gRPC server on a free port of this machine."""
+"""The gRPC server of the endpoint, on a free port of this machine."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ import grpc.aio
 from tests.ydb_endpoint.engine import Engine
 from tests.ydb_endpoint.faults import Faults
 from tests.ydb_endpoint.messages import auth_grpc, discovery_grpc, query_grpc, scheme_grpc
-from tests.ydb_endpoint.other_services import AuthService, DiscoveryService, SchemeService
-from tests.ydb_endpoint.query_service import QueryService
-from tests.ydb_endpoint.wire import Wire
+from tests.ydb_endpoint.services.other_services import AuthService, DiscoveryService, SchemeService
+from tests.ydb_endpoint.services.query_service import QueryService
+from tests.ydb_endpoint.services.tcp_proxy import TcpProxy
 
 DATABASE = "/local"
 TOKEN = "the endpoint's token"
@@ -35,22 +35,22 @@ class Endpoint:
         self,
         engine: Engine | None = None,
         *,
-        # With a password for each user, nobody is let in without a token.
+        # A password for each user. If there are users, every request needs a token.
         users: Mapping[str, str] | None = None,
         certificate: Certificate | None = None,
-        # Connections can be cut, at the price of a relay.
+        # Whether a test can break connections, which needs a TCP proxy in front of the server.
         can_cut: bool = False,
     ) -> None:
         self.engine = engine or Engine(DATABASE)
         self._certificate = certificate
-        self._wire = Wire() if can_cut else None
-        interceptors = [] if users is None else [_Doorkeeper()]
+        self._proxy = TcpProxy() if can_cut else None
+        interceptors = [] if users is None else [_TokenCheck()]
         self._server = grpc.aio.server(
             interceptors=interceptors,
             options=[
                 ("grpc.max_receive_message_length", _MESSAGE_BYTES),
                 ("grpc.so_reuseport", 0),
-                # The SDK asks every ten seconds whether the server is there.
+                # The SDK pings the server every ten seconds.
                 ("grpc.http2.min_ping_interval_without_data_ms", 1000),
             ],
         )
@@ -71,27 +71,27 @@ class Endpoint:
         return f"{scheme}://127.0.0.1:{self.port}{self.engine.database.root}?path={path}{options}"
 
     def cut(self) -> None:
-        assert self._wire is not None, "an endpoint whose connections are cut is made with can_cut=True"
-        self._wire.cut()
+        assert self._proxy is not None, "make the endpoint with can_cut=True to break its connections"
+        self._proxy.cut()
 
     async def start(self, port: int = 0) -> None:
-        address = f"127.0.0.1:{0 if self._wire else port}"
+        address = f"127.0.0.1:{0 if self._proxy else port}"
         if self._certificate is None:
             bound = self._server.add_insecure_port(address)
         else:
             pair = (self._certificate.key, self._certificate.chain)
             bound = self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
         await self._server.start()
-        if self._wire is not None:
-            await self._wire.open(bound, port=port)
-            bound = self._wire.port
+        if self._proxy is not None:
+            await self._proxy.open(bound, port=port)
+            bound = self._proxy.port
         self.port = self._discovery.port = bound
 
     async def stop(self) -> None:
-        self.faults.patience.set()
+        self.faults.release_slow.set()
         self._queries.end_all()
-        if self._wire is not None:
-            await self._wire.close()
+        if self._proxy is not None:
+            await self._proxy.close()
         await self._server.stop(grace=None)
 
     async def __aenter__(self) -> "Endpoint":
@@ -102,8 +102,8 @@ class Endpoint:
         await self.stop()
 
 
-class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs alone
-    """Lets nobody in without the token, except to get one."""
+class _TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs alone
+    """Refuses every request without the token, except the login that returns it."""
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
         metadata = dict(handler_call_details.invocation_metadata)

@@ -1,4 +1,4 @@
-"""Everything behind the wire: the database, compiled texts, sessions, and the record of what was asked."""
+"""What is behind the gRPC services: the database, compiled texts, sessions, and a log of requests."""
 
 import random
 import time
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from tests.ydb_endpoint.compilation import CompiledText, compiled_text
 from tests.ydb_endpoint.errors import Refused, Status
-from tests.ydb_endpoint.execution import Evaluation, ResultSet, TextExecution
 from tests.ydb_endpoint.faults import Faults
+from tests.ydb_endpoint.runtime.compilation import CompiledText, compiled_text
+from tests.ydb_endpoint.runtime.text_run import Evaluation, ResultSet, TextRun
 from tests.ydb_endpoint.scheme import change_schema
 from tests.ydb_endpoint.storage import Database, Transaction
 
@@ -23,7 +23,7 @@ def system_clock_us() -> int:
 
 
 def call_of(text: str) -> str:
-    """The call that a text says it belongs to."""
+    """The call that a text names in its first line."""
     first = text.partition("\n")[0]
     return first.removeprefix(_HEADER) if first.startswith(_HEADER) else ""
 
@@ -40,8 +40,8 @@ class Session:
     _is_busy: bool = False
 
     @contextmanager
-    def at_work(self) -> Iterator["Session"]:
-        """A session does one thing at a time."""
+    def busy(self) -> Iterator["Session"]:
+        """A session executes one text at a time."""
         if self._is_busy:
             raise Refused(Status.SESSION_BUSY, "Pending previous query completion")
         self._is_busy = True
@@ -57,7 +57,7 @@ class Engine:
         root: str,
         *,
         clock: Callable[[], int] = system_clock_us,
-        evaluation: Evaluation = Evaluation.AFRESH,
+        evaluation: Evaluation = Evaluation.EACH_USE,
         seed: int = 0,
     ) -> None:
         self.database = Database(root)
@@ -66,7 +66,7 @@ class Engine:
         self.clock = clock
         self.evaluation = evaluation
         self.sessions: dict[str, Session] = {}
-        self._coin = random.Random(seed)
+        self._randomness = random.Random(seed)
         self._numbers = count(1)
         self._texts: dict[str, tuple[int, CompiledText]] = {}
 
@@ -113,14 +113,18 @@ class Engine:
         return known[1]
 
     async def execute(self, text: str, sent: Mapping[str, Any], transaction: Transaction) -> list[ResultSet]:
-        """Run the statements; committing is left to the caller."""
+        """Run the statements with the parameters of a request. The caller commits."""
+        return await self.run(text, self.compiled(text).bound(sent), transaction)
+
+    async def run(self, text: str, parameters: dict[str, Any], transaction: Transaction) -> list[ResultSet]:
+        """Run the statements with plain values as parameters. The caller commits."""
         compiled = self.compiled(text)
-        parameters = compiled.bound(sent)
-        execution = TextExecution(compiled, parameters, transaction, self.clock, self.evaluation, self._coin)
-        return await execution.run()
+        return await TextRun(
+            compiled, parameters, transaction, self.clock, self.evaluation, self._randomness
+        ).run_statements()
 
     def execute_ddl(self, text: str) -> bool:
-        """Whether it was DDL."""
+        """Execute a text of DDL. False: the text is something else."""
         statements = self.compiled(text).schema
         for statement in statements:
             change_schema(self.database, statement)

@@ -1,4 +1,4 @@
-"""What the endpoint answers instead of a result: a status, and a sentence."""
+"""Errors of the endpoint: a status of YDB, and a message."""
 
 from enum import IntEnum
 
@@ -28,6 +28,8 @@ class Status(IntEnum):
 
 
 class Refused(Exception):
+    """The endpoint refuses a request."""
+
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
         self.status = status

@@ -1,6 +1,6 @@
-"""What goes wrong, and when: a plan that a test writes down before it makes its calls.
+"""Fault injection: a test plans which requests fail, and how, before it makes its calls.
 
-A text says in its first line which call it belongs to, so a fault can wait for the call that it is meant for.
+The first line of a text names its call, so a fault can be planned for one call.
 """
 
 import asyncio
@@ -12,27 +12,27 @@ from tests.ydb_endpoint.errors import Status
 
 
 class Kind(Enum):
-    # Answer with a status instead of doing the work, or after having done it.
+    # Respond with a status instead of doing the work, or after the work is done.
     STATUS_INSTEAD = "status instead"
     STATUS_AFTER = "status after"
-    # Cut every connection, before the work or after it.
+    # Break every connection, before the work or after it.
     CUT_BEFORE = "cut before"
     CUT_AFTER = "cut after"
-    # Do the work, and answer when nobody waits any more.
+    # Do the work, and respond only when the test allows it.
     SLOW = "slow"
-    # Send no more than so many rows of each result, and say so.
+    # Send at most `rows` rows of each result, marked as truncated.
     TRUNCATE = "truncate"
 
 
 @dataclass
 class Fault:
     kind: Kind
-    # The call that it waits for, as the text names it; None: whichever comes.
+    # The call that fails, by the name in its text; None: the next one, whatever it is.
     call: str | None = None
     status: Status = Status.SUCCESS
-    # How often it strikes.
+    # How many requests fail.
     times: int = 1
-    # How many such requests it lets pass first.
+    # How many requests of the call succeed first.
     after: int = 0
     rows: int = 0
 
@@ -51,18 +51,18 @@ def afterwards(status: Status, call: str | None = None, times: int = 1, after: i
 @dataclass
 class Faults:
     planned: list[Fault] = field(default_factory=list)
-    # How many faults have struck.
-    struck: int = 0
-    # Set to let slow answers go.
-    patience: asyncio.Event = field(default_factory=asyncio.Event)
-    # What is done at a given call before its work begins: a way to let others be faster.
+    # How many requests have failed as planned.
+    injected: int = 0
+    # Set by the test to send the slow responses.
+    release_slow: asyncio.Event = field(default_factory=asyncio.Event)
+    # Run once before the work of a call begins: this is how a test lets another transaction commit first.
     interruptions: dict[str, Callable[[], None]] = field(default_factory=dict)
 
     def plan(self, *faults: Fault) -> None:
         self.planned += faults
 
     def next_for(self, call: str) -> Fault | None:
-        """The fault that strikes this request, if any."""
+        """The fault for this request, if one is planned."""
         for fault in self.planned:
             if fault.call not in (None, call):
                 continue
@@ -72,6 +72,6 @@ class Faults:
             fault.times -= 1
             if fault.times == 0:
                 self.planned.remove(fault)
-            self.struck += 1
+            self.injected += 1
             return fault
         return None

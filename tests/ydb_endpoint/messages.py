@@ -1,12 +1,12 @@
-"""The generated code that the `ydb` package ships: one place that knows how to reach it.
+"""The generated protobuf and gRPC code that the `ydb` package ships.
 
-The SDK chooses between copies of it by the version of protobuf, which type checkers cannot follow: hence `Any`.
+The SDK chooses one of several copies by the version of protobuf. Type checkers cannot follow that: hence `Any`.
 """
 
 from importlib import import_module
 from typing import Any
 
-import ydb  # noqa: F401 - it is imported first, because it decides which copy is used
+import ydb  # noqa: F401 - the SDK must be imported first, because it chooses the copy
 
 
 def _generated(name: str) -> Any:

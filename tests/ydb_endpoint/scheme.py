@@ -1,11 +1,11 @@
-"""Directories and tables: making them and listing them."""
+"""Directories and tables: make, list and remove them."""
 
 from typing import Any, NamedTuple
 
 from tests.ydb_endpoint.errors import Refused, Status, wrong_text
 from tests.ydb_endpoint.storage import Database, Table
-from tests.ydb_endpoint.syntax import CreateTable, DropTable
-from tests.ydb_endpoint.types import Maybe, Primitive, Type
+from tests.ydb_endpoint.yql.syntax import CreateTable, DropTable
+from tests.ydb_endpoint.yql.types import Maybe, Primitive, Type
 
 _NUMBERS = {
     "UNIFORM_PARTITIONS",

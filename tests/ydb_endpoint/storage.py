@@ -1,7 +1,7 @@
-"""Tables with versions: every commit has a number, and a snapshot sees what was committed up to its own.
+"""Tables with versions: every commit has a number, and a snapshot sees all commits up to its own number.
 
-A serializable transaction remembers which points and ranges it has read. When it wants to commit writes, and any of
-them was changed by a commit after its snapshot, it is aborted. What it wrote without reading conflicts with nothing.
+A serializable transaction remembers which keys and ranges it has read. If it has written something, and a commit after
+its snapshot changed any of them, it is aborted. Keys that it wrote without reading them conflict with nothing.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tests.ydb_endpoint.errors import Refused, Status
-from tests.ydb_endpoint.types import Maybe, Type
+from tests.ydb_endpoint.yql.types import Maybe, Type
 
 Key: TypeAlias = tuple[Any, ...]
 Row: TypeAlias = dict[str, Any]
 
 
 class _Top:
-    """Greater than any value: the end of every key that begins alike."""
+    """Greater than any value: (prefix, TOP) is the end of all keys that start with the prefix."""
 
     def __lt__(self, other: object) -> bool:
         return False
@@ -35,7 +35,7 @@ class Table:
     path: str
     columns: dict[str, Type]
     key: tuple[str, ...]
-    # The keys at which it was split when it was made, and the limits on its partitions.
+    # From CREATE TABLE: the keys at which the table is split, and the limits on its partitions.
     settings: dict[str, Any]
     keys: list[Key] = field(default_factory=list)
     versions: dict[Key, list[tuple[int, Row | None]]] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class Table:
         return None
 
     def changed_at(self, key: Key) -> int:
-        """The last commit that changed it."""
+        """The number of the last commit that changed this key; 0: none."""
         versions = self.versions.get(key)
         return versions[-1][0] if versions else 0
 
     def keys_between(self, low: Key, high: Key) -> list[Key]:
-        """Both ends included, where an end may be a prefix, closed by TOP."""
+        """Both ends are included. An end may be a prefix of a key, closed by TOP."""
         return self.keys[bisect_left(self.keys, low) : bisect_right(self.keys, high)]
 
     def write(self, key: Key, row: Row | None, commit: int, oldest_snapshot: int) -> None:
@@ -72,21 +72,21 @@ class Table:
 
 
 class Patch(dict[str, Any]):
-    """Some columns of a row: the others stay as they are when it is committed."""
+    """Some columns of a row. A commit keeps the other columns as they are."""
 
     def onto(self, table: Table, row: Row | None) -> Row:
         return (dict.fromkeys(table.columns) if row is None else row) | self
 
 
 class Database:
-    """All that the endpoint holds: directories, tables, and the number of the last commit."""
+    """Directories, tables, and the number of the last commit."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self.directories = {root}
         self.tables: dict[str, Table] = {}
         self.commits = 0
-        # Grows with every change of the schema, so that compiled texts can tell that they are out of date.
+        # Every change of the schema raises it: a text that was compiled before is out of date.
         self.schema_version = 0
         self.snapshots: Counter[int] = Counter()
 
@@ -102,17 +102,17 @@ class Database:
     def begin(self, *, is_serializable: bool) -> "Transaction":
         return Transaction(self, is_serializable=is_serializable)
 
-    def forget_dead_rows(self) -> None:
-        """Drop what no snapshot can see any more, now and then, so that a long life costs no memory."""
+    def forget_deleted_rows(self) -> None:
+        """Free the memory of deleted rows that no snapshot can see any more."""
         oldest = min(self.snapshots, default=self.commits)
         for table in self.tables.values():
-            dead = [key for key, versions in table.versions.items() if _is_dead(versions, oldest)]
-            for key in dead:
+            invisible = [key for key, versions in table.versions.items() if _is_invisible(versions, oldest)]
+            for key in invisible:
                 del table.versions[key]
                 del table.keys[bisect_left(table.keys, key)]
 
 
-def _is_dead(versions: list[tuple[int, Row | None]], oldest_snapshot: int) -> bool:
+def _is_invisible(versions: list[tuple[int, Row | None]], oldest_snapshot: int) -> bool:
     commit, row = versions[-1]
     return row is None and commit <= oldest_snapshot
 
@@ -125,16 +125,16 @@ class Transaction:
         self.is_serializable = is_serializable
         self.is_open = True
         self._writes: dict[str, dict[Key, Row | Patch | None]] = {}
-        self._points: set[tuple[str, Key]] = set()
-        self._ranges: list[tuple[str, Key, Key]] = []
+        self._keys_read: set[tuple[str, Key]] = set()
+        self._ranges_read: list[tuple[str, Key, Key]] = []
 
     def get(self, table: Table, key: Key) -> Row | None:
-        self._points.add((table.path, key))
+        self._keys_read.add((table.path, key))
         return self._seen(table, key)
 
     def scan(self, table: Table, low: Key, high: Key) -> Iterator[Row]:
-        """In the order of the key, the transaction's own writes included."""
-        self._ranges.append((table.path, low, high))
+        """Rows in the order of the key, with the transaction's own writes."""
+        self._ranges_read.append((table.path, low, high))
         written = self._writes.get(table.path, {})
         keys = set(table.keys_between(low, high)) | {key for key in written if low <= key <= high}
         for key in sorted(keys):
@@ -150,11 +150,11 @@ class Transaction:
         return row.onto(table, table.row_at(key, self._snapshot)) if isinstance(row, Patch) else row
 
     def replace(self, table: Table, key: Key, row: Row | None) -> None:
-        """Write a whole row, or none. Reads nothing."""
+        """Write a whole row, or delete it. Reads nothing."""
         self._writes_to(table)[key] = row
 
     def upsert(self, table: Table, key: Key, columns: Row) -> None:
-        """Write some columns. Reads nothing either."""
+        """Write some columns. Reads nothing."""
         writes = self._writes_to(table)
         earlier = writes.get(key, Patch())
         if isinstance(earlier, Patch):
@@ -177,12 +177,12 @@ class Transaction:
 
     def _check_reads(self) -> None:
         tables = self._database.tables
-        overtaken = any(tables[path].changed_at(key) > self._snapshot for path, key in self._points) or any(
+        has_conflict = any(tables[path].changed_at(key) > self._snapshot for path, key in self._keys_read) or any(
             tables[path].changed_at(key) > self._snapshot
-            for path, low, high in self._ranges
+            for path, low, high in self._ranges_read
             for key in tables[path].keys_between(low, high)
         )
-        if overtaken:
+        if has_conflict:
             raise Refused(Status.ABORTED, "Transaction locks invalidated.")
 
     def _apply(self) -> None:
@@ -196,10 +196,10 @@ class Transaction:
                     row = row.onto(table, table.row_at(key, database.commits))
                 table.write(key, row, database.commits, oldest)
         if database.commits % 1000 == 0:
-            database.forget_dead_rows()
+            database.forget_deleted_rows()
 
     def end(self) -> None:
-        """Let go of the snapshot; what was not committed is gone."""
+        """Release the snapshot, and forget what was not committed."""
         if self.is_open:
             self.is_open = False
             self._database.snapshots[self._snapshot] -= 1

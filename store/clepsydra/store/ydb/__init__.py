@@ -1,4 +1,4 @@
-"""The store on YDB, for those who outgrow one machine."""
+"""The store on YDB, for installations that outgrow one machine."""
 
 from clepsydra.store.ydb.store import YdbStore
 

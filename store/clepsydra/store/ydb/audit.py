@@ -1,47 +1,93 @@
-"""The invariant, checked on one snapshot: every action has exactly one live row.
+"""What tools read: locks, counts, and the invariant (every action has exactly one live row).
 
-The three tables are read through in pages, in one snapshot that is held open, and compared here. A join on the server
-would have to hold both tables in its memory at once; here an action costs about 150 bytes, in the process that asked
-for the audit. The server keeps a snapshot for minutes: an audit that takes longer fails, and says so.
+The audit reads three tables in pages, in one snapshot that is held open, and compares them in this process. A join on
+the server would need both tables in its memory at once. Here an action costs about 150 bytes. The server keeps a
+snapshot for minutes: a longer audit fails with the server's error.
 """
 
 import hashlib
 import heapq
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
-from clepsydra.store.port import Audit, Queue, Row, Violation
+from clepsydra.store.port import Audit, LockInfo, Queue, Row, Stats, Violation
 from clepsydra.store.ydb import parameters
-from clepsydra.store.ydb.ranges import Position, Range, read_ranges_in
-from clepsydra.store.ydb.sessions import Parameters, Sessions, Snapshot
+from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions, Snapshot
+from clepsydra.store.ydb.page_reader import ColumnValues, Key, RangeReader, action_key, after_action, read_ranges_in
+from clepsydra.store.ydb.retry import Retry
 
-_PAGE = 10_000
+_PAGE_ROWS = 10_000
+# One request counts the rows of this many shards.
+_SHARDS_MAX = 500
 
 
-async def audit(sessions: Sessions, shards: int, limit: int, timeout_s: float) -> Audit:
-    async with sessions.snapshot(timeout_s) as snapshot:
-        rows: Counter[bytes] = Counter()
-        stray: Counter[int] = Counter()
-        for queue in Queue:
-            async for row in _rows(snapshot, queue):
-                if row["shard_id"] < shards:
-                    rows[_life(row["action_id"], row["action_guid"])] += 1
+class Audits:
+    _sessions: Sessions
+    _retry: Retry
+    _shards: int
+    _scan_timeout_s: float
+
+    async def locks(self) -> list[LockInfo]:
+        return await self._retry.call(self._read_locks)
+
+    async def _read_locks(self) -> list[LockInfo]:
+        if self._shards <= _SHARDS_MAX:
+            results = await self._sessions.read("locks", _shards_between(0, self._shards), self._scan_timeout_s)
+            if not _is_any_truncated(results):
+                return _lock_infos(results)
+        infos: list[LockInfo] = []
+        start, step = 0, _SHARDS_MAX
+        async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
+            while start < self._shards:
+                results = await snapshot.read("locks", _shards_between(start, min(start + step, self._shards)))
+                if _is_any_truncated(results) and step > 1:
+                    step //= 2
                 else:
-                    stray[row["shard_id"]] += 1
-        counts = _Counts(limit)
-        async for action in _scan(snapshot, "audit_actions", (0, ""), _action_position, _after_action):
-            action_id, guid = action["meta_action_id"], action["meta_action_guid"]
-            counts.add(action_id, guid, rows.pop(_life(action_id, guid), 0))
-        return Audit(
-            actions=counts.actions,
-            live_rows=counts.live_rows,
-            stale_rows=rows.total() + stray.total(),
-            without_row=counts.without_row,
-            with_several_rows=counts.with_several_rows,
-            violations=await _violations(snapshot, shards, counts.first_broken()),
-            stray_shards=tuple(sorted(stray)),
+                    infos += _lock_infos(results)
+                    start += step
+        return infos
+
+    async def stats(self, now_us: int) -> Stats:
+        sent = {"$now": parameters.time(now_us)}
+        results = await self._retry.call(lambda: self._sessions.read("stats", sent, self._scan_timeout_s))
+        [actions], [incoming], [processing], [locks] = (results.rows(index) for index in range(4))
+        return Stats(
+            actions=actions["actions"],
+            incoming_rows=incoming["row_count"],
+            processing_rows=processing["row_count"],
+            due_rows=incoming["due_count"] + processing["due_count"],
+            earliest_us=_earliest(incoming["earliest"], processing["earliest"]),
+            shards=locks["shards"],
+            locked_shards=locks["locked"],
         )
+
+    async def audit(self, limit: int) -> Audit:
+        return await self._retry.call(lambda: self._audit(limit))
+
+    async def _audit(self, limit: int) -> Audit:
+        async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
+            live: Counter[bytes] = Counter()
+            stray: Counter[int] = Counter()
+            for queue in Queue:
+                async for row in _rows_of(snapshot, queue):
+                    if row["shard_id"] < self._shards:
+                        live[_digest(row["action_id"], row["action_guid"])] += 1
+                    else:
+                        stray[row["shard_id"]] += 1
+            counts = _Counts(limit)
+            async for action in _scan(snapshot, "audit_actions", (0, ""), action_key, after_action):
+                action_id, guid = action["meta_action_id"], action["meta_action_guid"]
+                counts.add(action_id, guid, live.pop(_digest(action_id, guid), 0))
+            return Audit(
+                actions=counts.actions,
+                live_rows=counts.live_rows,
+                # Rows that no action has taken out.
+                stale_rows=live.total() + stray.total(),
+                without_row=counts.without_row,
+                with_several_rows=counts.with_several_rows,
+                violations=await _violations(snapshot, self._shards, counts.first_broken()),
+                stray_shards=tuple(sorted(stray)),
+            )
 
 
 class _Counts:
@@ -64,73 +110,63 @@ class _Counts:
                 self._broken = self.first_broken()
 
     def first_broken(self) -> list[tuple[str, str]]:
+        """Ids and guids of the first actions that break the invariant, in the order of ids."""
         return heapq.nsmallest(self._limit, self._broken)
 
 
 async def _violations(snapshot: Snapshot, shards: int, broken: list[tuple[str, str]]) -> list[Violation]:
-    """Name the rows too. Usually there is nothing to name, and the queues are not read again."""
-    found: dict[tuple[str, str], list[Row]] = {life: [] for life in broken}
+    """Read the queues again to find the rows of broken actions. Usually there is none, and nothing is read."""
+    found: dict[tuple[str, str], list[Row]] = {id_and_guid: [] for id_and_guid in broken}
     if found:
         for queue in Queue:
-            async for row in _rows(snapshot, queue):
-                life = (row["action_id"], row["action_guid"])
-                if life in found and row["shard_id"] < shards:
-                    found[life].append(_row(queue, row))
-    return [Violation(*life, found[life]) for life in broken]
+            async for row in _rows_of(snapshot, queue):
+                id_and_guid = (row["action_id"], row["action_guid"])
+                if id_and_guid in found and row["shard_id"] < shards:
+                    found[id_and_guid].append(_row(queue, row))
+    return [Violation(*id_and_guid, found[id_and_guid]) for id_and_guid in broken]
 
 
-def _life(action_id: str, guid: str) -> bytes:
+def _digest(action_id: str, guid: str) -> bytes:
     return hashlib.blake2b(f"{guid} {action_id}".encode(), digest_size=16).digest()
 
 
-def _row(queue: Queue, row: dict[str, Any]) -> Row:
-    key = _incoming_position(row) if queue is Queue.INCOMING else _processing_position(row)
+def _row(queue: Queue, row: ColumnValues) -> Row:
+    key = _incoming_key(row) if queue is Queue.INCOMING else _processing_key(row)
     return Row(queue, *key, row["scheduled_at"], row.get("last_reschedule_at"))
 
 
-def _rows(snapshot: Snapshot, queue: Queue) -> AsyncIterator[dict[str, Any]]:
+def _rows_of(snapshot: Snapshot, queue: Queue) -> AsyncIterator[ColumnValues]:
     if queue is Queue.INCOMING:
-        return _scan(snapshot, "audit_incoming", (0, 0, "", ""), _incoming_position, _after_row)
-    return _scan(snapshot, "audit_processing", (0, 0, "", ""), _processing_position, _after_row)
+        return _scan(snapshot, "audit_incoming", (0, 0, "", ""), _incoming_key, _after_row)
+    return _scan(snapshot, "audit_processing", (0, 0, "", ""), _processing_key, _after_row)
 
 
 async def _scan(
     snapshot: Snapshot,
     name: str,
-    start: Position,
-    position_of: Callable[[dict[str, Any]], Position],
-    parameters_at: Callable[[Position, int], Parameters],
-) -> AsyncIterator[dict[str, Any]]:
-    after: Position | None = start
+    start: Key,
+    key_of: Callable[[ColumnValues], Key],
+    parameters_at: Callable[[Key, int], Parameters],
+) -> AsyncIterator[ColumnValues]:
+    """All rows of a table, page by page."""
+    after: Key | None = start
     while after is not None:
-        page = Range(after, _PAGE, position_of, parameters_at)
+        page = RangeReader(after, _PAGE_ROWS, key_of, parameters_at)
         await read_ranges_in(snapshot, name, {}, [page])
         for row in page.rows:
             yield row
-        after = position_of(page.rows[-1]) if len(page.rows) == _PAGE else None
+        after = key_of(page.rows[-1]) if len(page.rows) == _PAGE_ROWS else None
 
 
-def _action_position(row: dict[str, Any]) -> Position:
-    return row["meta_action_id_hash"], row["meta_action_id"]
-
-
-def _after_action(after: Position, limit: int) -> Parameters:
-    return {
-        "$after_hash": parameters.number(after[0]),
-        "$after_id": parameters.text(after[1]),
-        "$limit": parameters.number(limit),
-    }
-
-
-def _incoming_position(row: dict[str, Any]) -> tuple[int, int, str, str]:
+def _incoming_key(row: ColumnValues) -> tuple[int, int, str, str]:
     return row["shard_id"], row["created_at"], row["action_id"], row["action_guid"]
 
 
-def _processing_position(row: dict[str, Any]) -> tuple[int, int, str, str]:
+def _processing_key(row: ColumnValues) -> tuple[int, int, str, str]:
     return row["shard_id"], row["scheduled_at"], row["action_id"], row["action_guid"]
 
 
-def _after_row(after: Position, limit: int) -> Parameters:
+def _after_row(after: Key, limit: int) -> Parameters:
     shard_id, at_us, action_id, guid = after
     return {
         "$after_shard": parameters.number(shard_id),
@@ -139,3 +175,39 @@ def _after_row(after: Position, limit: int) -> Parameters:
         "$after_guid": parameters.text(guid),
         "$limit": parameters.number(limit),
     }
+
+
+def _shards_between(start: int, end: int) -> Parameters:
+    return {"$from_shard": parameters.number(start), "$to_shard": parameters.number(end)}
+
+
+def _lock_infos(results: Results) -> list[LockInfo]:
+    incoming = {row["shard_id"]: row for row in results.rows(1)}
+    processing = {row["shard_id"]: row for row in results.rows(2)}
+    nothing = {"row_count": 0, "earliest": None}
+    infos = []
+    for row in results.rows(0):
+        shard_id = row["shard_id"]
+        in_incoming, in_processing = incoming.get(shard_id, nothing), processing.get(shard_id, nothing)
+        infos.append(
+            LockInfo(
+                shard_id,
+                row["locked"],
+                row["last_lock_guid"],
+                row["last_locked_by"],
+                row["last_processing_start_at"],
+                row["last_heartbeat_at"],
+                in_incoming["row_count"],
+                in_processing["row_count"],
+                _earliest(in_incoming["earliest"], in_processing["earliest"]),
+            )
+        )
+    return infos
+
+
+def _is_any_truncated(results: Results) -> bool:
+    return any(results.is_truncated(index) for index in range(3))
+
+
+def _earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)

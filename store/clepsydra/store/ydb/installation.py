@@ -1,11 +1,12 @@
-"""Makes an installation in a directory of a database, and checks one that is there.
+"""An installation: a directory of a database with five tables. `clepsydra.store.install` says how it is made.
 
-The schema's version is recorded as an empty directory beside the tables: `schema_version_1`. It is made last, so a
-directory without one is not an installation yet, and one listing of the directory tells all there is to know.
+The table `schema_migrations` has a row for each migration that was applied. Installations that were made before that
+table have an empty directory `schema_version_1` beside the other tables instead. Both are written last: a directory
+without a recorded version may be unfinished and counts as no installation, and `clepsydra init` finishes it.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import ydb
@@ -13,124 +14,114 @@ from ydb.aio.driver import Driver
 
 from clepsydra.core.ids import Ids
 from clepsydra.schema import migrations
-from clepsydra.store.errors import OtherShards, Unusable
+from clepsydra.store.errors import StoreError, Unusable
 from clepsydra.store.ydb import parameters
-from clepsydra.store.ydb.connection import connect
-from clepsydra.store.ydb.errors import Failed, Nature, after_sending
-from clepsydra.store.ydb.location import Location
-from clepsydra.store.ydb.sessions import Sessions
-from clepsydra.store.ydb.tries import Tries
+from clepsydra.store.ydb.connection.driver import connect
+from clepsydra.store.ydb.connection.errors import harmless_failure, write_failure
+from clepsydra.store.ydb.connection.sessions import Sessions
+from clepsydra.store.ydb.retry import Retry
+from clepsydra.store.ydb.url import Location
 
 MIGRATIONS = migrations("ydb")
-SCHEMA_VERSION = len(MIGRATIONS)
 
 TABLES = ("scheduled_actions", "incoming_queue", "processing_queue", "shard_locks")
+MIGRATIONS_TABLE = "schema_migrations"
+# Recorded version 1 before there was a table for it.
+VERSION_1_DIRECTORY = "schema_version_1"
 
-# Enough for the sync loops of a small fleet; more shards than loops wait their turn.
-_SHARDS_DEFAULT = 16
-# Splitting a table further than this from the start would cost more than it saves.
+# More partitions than this would cost more at the start than they save.
 _PARTITIONS_MAX = 256
 _ACTION_PARTITIONS_MIN = 4
 _ACTION_PARTITIONS_MAX = 64
 
-_VERSION = re.compile(r"schema_version_([0-9]+)")
 _DDL_TIMEOUT_S = 60.0
 
 
-async def install(location: Location, environment: Mapping[str, str], shards: int | None, ids: Ids) -> int:
-    """Create what is missing. Returns the number of shards, which never changes afterwards."""
-    driver = await connect(location, environment)
-    try:
-        sessions = Sessions(driver, location.path, location.limits)
-        try:
-            return await _Installing(location, driver, sessions, Tries(location, ids)).install(shards)
-        finally:
-            await sessions.close()
-    finally:
-        await driver.stop()
+class YdbInstallation:
+    """What YDB contributes to `clepsydra.store.install`."""
 
+    elsewhere = "name another path in the store's URL"
 
-async def check(location: Location, driver: Driver, sessions: Sessions, tries: Tries) -> int:
-    """Make sure that the directory holds an installation of this version. Returns the number of shards."""
-    installing = _Installing(location, driver, sessions, tries)
-    version = await installing.version()
-    if version == 0:
-        raise Unusable(f"there is no store at {location}; make one with `clepsydra init` and the same store URL")
-    if version < SCHEMA_VERSION:
-        raise Unusable(
-            f"the store {location} has schema version {version}, and this Clepsydra needs {SCHEMA_VERSION}; "
-            "upgrade it with `clepsydra init` and the same store URL"
-        )
-    return await installing.count_shards()
-
-
-class _Installing:
-    def __init__(self, location: Location, driver: Driver, sessions: Sessions, tries: Tries) -> None:
+    def __init__(
+        self,
+        location: Location,
+        driver: Driver,
+        sessions: Sessions,
+        retry: Retry,
+        migrations: Sequence[str] = MIGRATIONS,
+    ) -> None:
+        self.migrations = migrations
         self._location = location
-        self._driver = driver
+        self._scheme_client = driver.scheme_client
         self._sessions = sessions
-        self._tries = tries
+        self._retry = retry
+
+    def __str__(self) -> str:
+        return str(self._location)
 
     async def version(self) -> int:
-        """0: there is no installation, or an unfinished one."""
         names = await self._names()
-        version = max((int(match[1]) for match in map(_VERSION.fullmatch, names) if match), default=0)
-        if version > SCHEMA_VERSION:
-            raise Unusable(
-                f"the store {self._location} has schema version {version}, and this Clepsydra knows versions up to "
-                f"{SCHEMA_VERSION}; upgrade Clepsydra"
-            )
-        missing = [table for table in TABLES if table not in names]
-        if version and missing:
-            raise Unusable(
-                f"the store {self._location} has lost its table {missing[0]}; restore the directory from a backup"
-            )
+        version = 1 if VERSION_1_DIRECTORY in names else 0
+        if MIGRATIONS_TABLE in names:
+            results = await self._retry.call(lambda: self._sessions.read("applied_migrations", {}))
+            # A table without rows: an installation or an upgrade was interrupted.
+            version = max((row["version"] for row in results.rows()), default=version)
+        lost = [table for table in TABLES if table not in names]
+        if version and lost:
+            raise Unusable(f"the store {self} has lost its table {lost[0]}; restore the directory from a backup")
         return version
 
-    async def install(self, shards: int | None) -> int:
-        version = await self.version()
-        if version == 0:
+    async def apply(self, version: int, shards: int) -> None:
+        if version == 1:
             await self._make_directories()
-        made = shards or _SHARDS_DEFAULT
-        for number in range(version, SCHEMA_VERSION):
-            await self._execute(MIGRATIONS[number].format_map(partitioning(made)))
-        if version == 0:
-            await self._make_locks(made)
-        for number in range(version, SCHEMA_VERSION):
-            await self._make_directory(f"{self._location.path}/schema_version_{number + 1}")
-        existing = await self.count_shards()
-        if shards is not None and existing != shards:
-            raise OtherShards(
-                f"the store {self._location} has {existing} shards, not {shards}, and their number cannot change; "
-                "leave the number out, or make a new store at another path"
-            )
-        return existing
+        ddl = self.migrations[version - 1].format_map(partitioning(shards))
+        await self._retry.call(lambda: self._sessions.execute_ddl(ddl, _DDL_TIMEOUT_S))
+
+    async def record(self, versions: Sequence[int]) -> None:
+        sent = {"$versions": parameters.versions(versions)}
+        await self._retry.call(lambda: self._sessions.write("record_migrations", sent))
+        if VERSION_1_DIRECTORY in await self._names():
+            # A Clepsydra that knows this directory alone would take a newer schema for version 1.
+            await self._remove_directory(f"{self._location.path}/{VERSION_1_DIRECTORY}")
 
     async def count_shards(self) -> int:
-        results = await self._tries.read(lambda: self._sessions.read("count_locks", {}))
-        shards: int = results.rows()[0]["shards"]
+        shards = await self._count_locks()
         if shards == 0:
-            raise Unusable(f"the store {self._location} has no shards; make it anew with `clepsydra init`")
+            raise Unusable(f"the store {self} has lost all rows of shard_locks; restore the directory from a backup")
         return shards
 
-    async def _make_locks(self, shards: int) -> None:
-        """Unless an earlier or a concurrent installation made them: INSERT fails on what is there."""
-        results = await self._tries.read(lambda: self._sessions.read("count_locks", {}))
-        if results.rows()[0]["shards"]:
-            return
+    async def make_shards(self, count: int) -> None:
+        if await self._count_locks() == 0:
+            await self._retry.call(lambda: self._insert_locks(count))
 
-        async def insert() -> None:
+    async def _insert_locks(self, count: int) -> None:
+        try:
+            await self._sessions.write("install_locks", {"$locks": parameters.new_locks(count)})
+        except StoreError as error:
+            # INSERT refuses keys that exist: an earlier try or another process has made the rows.
+            if not isinstance(error.__cause__, ydb.issues.PreconditionFailed):
+                raise
+
+    async def _count_locks(self) -> int:
+        results = await self._retry.call(lambda: self._sessions.read("count_locks", {}))
+        shards: int = results.rows()[0]["shards"]
+        return shards
+
+    async def _names(self) -> set[str]:
+        """The names in the directory; none if it does not exist."""
+
+        async def list_directory() -> set[str]:
             try:
-                await self._sessions.write("install_locks", {"$locks": parameters.fresh_locks(shards)})
-            except Failed as failed:
-                if not isinstance(failed.__cause__, ydb.issues.PreconditionFailed):
-                    raise
+                listed = await self._scheme(
+                    self._scheme_client.list_directory, self._location.path, failure=harmless_failure
+                )
+            except StoreError as error:
+                if _is_missing(error):
+                    return set()
+                raise
+            return {child.name for child in listed.children}
 
-        await self._tries.write(insert)
-
-    async def _execute(self, ddl: str) -> None:
-        text = f'-- clepsydra install\nPRAGMA TablePathPrefix("{self._location.path}");\n\n{ddl}'
-        await self._tries.write(lambda: self._sessions.execute_ddl(text, _DDL_TIMEOUT_S))
+        return await self._retry.call(list_directory)
 
     async def _make_directories(self) -> None:
         path = self._location.database
@@ -139,36 +130,50 @@ class _Installing:
             await self._make_directory(path)
 
     async def _make_directory(self, path: str) -> None:
-        await self._tries.write(lambda: self._scheme(self._driver.scheme_client.make_directory, path))
+        """Making a directory that exists changes nothing."""
+        await self._retry.call(lambda: self._scheme(self._scheme_client.make_directory, path, failure=write_failure))
 
-    async def _names(self) -> set[str]:
-        """What lies in the directory; nothing if it is not there."""
-
-        async def read() -> set[str]:
+    async def _remove_directory(self, path: str) -> None:
+        async def remove() -> None:
             try:
-                listed = await self._scheme(self._driver.scheme_client.list_directory, self._location.path)
-            except Failed as failed:
-                if isinstance(failed.__cause__, ydb.issues.SchemeError | ydb.issues.NotFound):
-                    return set()
-                raise
-            return {child.name for child in listed.children}
+                await self._scheme(self._scheme_client.remove_directory, path, failure=write_failure)
+            except StoreError as error:
+                # An earlier try or another process has removed it.
+                if not _is_missing(error):
+                    raise
 
-        return await self._tries.read(read)
+        await self._retry.call(remove)
 
-    async def _scheme(self, call: Any, path: str) -> Any:
+    async def _scheme(
+        self, call: Callable[..., Awaitable[Any]], path: str, failure: Callable[[Exception], StoreError]
+    ) -> Any:
         settings = ydb.BaseRequestSettings().with_timeout(self._location.limits.timeout_s)
         try:
             return await call(path, settings)
         except (ydb.Error, TimeoutError) as error:
-            failed = after_sending(error)
-            if failed.nature is Nature.UNKNOWN:
-                # Making a directory again, or listing it again, is harmless.
-                failed = Failed(Nature.NOT_DONE, str(failed))
-            raise failed from error
+            raise failure(error) from error
+
+
+def _is_missing(error: StoreError) -> bool:
+    return isinstance(error.__cause__, ydb.issues.SchemeError | ydb.issues.NotFound)
+
+
+@asynccontextmanager
+async def connected_installation(
+    location: Location, environment: Mapping[str, str], ids: Ids, migrations: Sequence[str] = MIGRATIONS
+) -> AsyncIterator[YdbInstallation]:
+    """The installation at a location, seen through a connection of its own."""
+    driver = await connect(location, environment)
+    sessions = Sessions(driver, location.path, location.limits)
+    try:
+        yield YdbInstallation(location, driver, sessions, Retry(location, ids), migrations)
+    finally:
+        await sessions.close()
+        await driver.stop()
 
 
 def partitioning(shards: int) -> dict[str, str]:
-    """What the DDL leaves open.
+    """The values for the braces in the DDL.
 
     >>> partitioning(4)["split_at_shards"], partitioning(4)["queue_partitions"]
     ('PARTITION_AT_KEYS = (1, 2, 3),', '4')

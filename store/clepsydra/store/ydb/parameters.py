@@ -1,98 +1,101 @@
-"""Parameters with their types: a plain number would be sent as Int64, and no key is one."""
+"""Parameters with their YQL types. The SDK would send a plain number as Int64, and no column has that type.
 
+A batch is a `List<Struct<...>>` that a text reads with AS_TABLE. Each struct is a tuple here, annotated with the types
+that its text declares.
+"""
+
+import hashlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import ydb
 
 from clepsydra.core.limits import CALL_RETRY_US
-from clepsydra.store.port import Advance, Lock, Put, Row
-from clepsydra.store.ydb.hashing import id_hash
-
-_BOOL = ydb.PrimitiveType.Bool
-_BYTES = ydb.PrimitiveType.String
-_TEXT = ydb.PrimitiveType.Utf8
-_TIME = ydb.PrimitiveType.Timestamp
-_UINT32 = ydb.PrimitiveType.Uint32
-_UINT64 = ydb.PrimitiveType.Uint64
+from clepsydra.store.port import Advance, Lock, Mark, Put, Row
 
 Typed = tuple[Any, Any]
 
-
-def _rows_of(**members: ydb.PrimitiveType) -> ydb.ListType:
-    struct = ydb.StructType()
-    for name, member in members.items():
-        struct.add_member(name, member)
-    return ydb.ListType(struct)
-
-
-def number(value: int) -> Typed:
-    return value, _UINT64
-
-
-def text(value: str) -> Typed:
-    return value, _TEXT
-
-
-def time(us: int) -> Typed:
-    return us, _TIME
-
-
-def flag(value: bool) -> Typed:
-    return value, _BOOL
-
+_Bool = Annotated[bool, ydb.PrimitiveType.Bool]
+_String = Annotated[bytes, ydb.PrimitiveType.String]
+_Utf8 = Annotated[str, ydb.PrimitiveType.Utf8]
+_Timestamp = Annotated[int, ydb.PrimitiveType.Timestamp]
+_Uint32 = Annotated[int, ydb.PrimitiveType.Uint32]
+_Uint64 = Annotated[int, ydb.PrimitiveType.Uint64]
 
 CALL_RETRY: Typed = (CALL_RETRY_US, ydb.PrimitiveType.Interval)
 
 
+def id_hash(action_id: str) -> int:
+    """The first column of the key of `scheduled_actions`: eight bytes of the id's SHA-256, as a little-endian number.
+
+    The queues have only the id, so texts compute the same hash: see the fragment `id_hash` in sql/read.yql.
+
+    >>> id_hash("abc")
+    16919744041952114874
+    """
+    return int.from_bytes(hashlib.sha256(action_id.encode()).digest()[:8], "little")
+
+
+def number(value: int) -> Typed:
+    return value, ydb.PrimitiveType.Uint64
+
+
+def text(value: str) -> Typed:
+    return value, ydb.PrimitiveType.Utf8
+
+
+def time(us: int) -> Typed:
+    return us, ydb.PrimitiveType.Timestamp
+
+
+def flag(value: bool) -> Typed:
+    return value, ydb.PrimitiveType.Bool
+
+
+def marked(mark: Mark) -> dict[str, Typed]:
+    return {"$sync_guid": text(mark.sync_guid), "$at": time(mark.at_us)}
+
+
+def _list_of(struct: type) -> ydb.ListType:
+    members = ydb.StructType()
+    for name, annotated in get_type_hints(struct, include_extras=True).items():
+        members.add_member(name, annotated.__metadata__[0])
+    return ydb.ListType(members)
+
+
 class _PutRow(NamedTuple):
-    n: int
-    starts_life: bool
-    shard_id: int
-    created_at: int
-    meta_action_id_hash: int
-    meta_action_id: str
-    meta: bytes
-    meta_action_guid: str
-    spec: bytes
-    status: bytes
-    status_scheduled_at: int
-    saw: bool
-    seen_meta: bytes
-    seen_guid: str
-    seen_scheduled_at: int
+    n: _Uint32
+    starts_life: _Bool
+    shard_id: _Uint64
+    created_at: _Timestamp
+    meta_action_id_hash: _Uint64
+    meta_action_id: _Utf8
+    meta: _String
+    meta_action_guid: _Utf8
+    spec: _String
+    status: _String
+    status_scheduled_at: _Timestamp
+    was_seen: _Bool
+    seen_meta: _String
+    seen_guid: _Utf8
+    seen_scheduled_at: _Timestamp
 
 
-_PUTS = _rows_of(
-    n=_UINT32,
-    starts_life=_BOOL,
-    shard_id=_UINT64,
-    created_at=_TIME,
-    meta_action_id_hash=_UINT64,
-    meta_action_id=_TEXT,
-    meta=_BYTES,
-    meta_action_guid=_TEXT,
-    spec=_BYTES,
-    status=_BYTES,
-    status_scheduled_at=_TIME,
-    saw=_BOOL,
-    seen_meta=_BYTES,
-    seen_guid=_TEXT,
-    seen_scheduled_at=_TIME,
-)
+_PUTS = _list_of(_PutRow)
 
 _NOT_SEEN = (False, b"", "", 0)
 
 
 def puts(batch: Sequence[tuple[int, Put]]) -> Typed:
-    return [_put_row(place, put) for place, put in batch], _PUTS
+    """Puts, each with its index in the call."""
+    return [_put_row(index, put) for index, put in batch], _PUTS
 
 
-def _put_row(place: int, put: Put) -> _PutRow:
+def _put_row(index: int, put: Put) -> _PutRow:
     action_id, guid, meta, spec, status, scheduled_at_us = put.action
     seen = put.seen
     return _PutRow(
-        place,
+        index,
         put.shard_id is not None,
         put.shard_id or 0,
         put.created_at_us,
@@ -107,46 +110,76 @@ def _put_row(place: int, put: Put) -> _PutRow:
     )
 
 
+class _AdvanceRow(NamedTuple):
+    n: _Uint32
+    shard_id: _Uint64
+    row_at: _Timestamp
+    action_id: _Utf8
+    action_guid: _Utf8
+    id_hash: _Uint64
+    removes: _Bool
+    to_at: _Timestamp
+    compares: _Bool
+    seen_scheduled_at: _Timestamp
+    writes_status: _Bool
+    status: _String
+    status_scheduled_at: _Timestamp
+
+
+_ADVANCES = _list_of(_AdvanceRow)
+
+
+def advances(batch: Sequence[tuple[int, Advance]]) -> Typed:
+    """Advances, each with its index in the call."""
+    return [_advance_row(index, advance) for index, advance in batch], _ADVANCES
+
+
+def _advance_row(index: int, advance: Advance) -> _AdvanceRow:
+    row, to_us, seen_us, status, status_scheduled_at_us = advance
+    return _AdvanceRow(
+        index,
+        row.shard_id,
+        row.at_us,
+        row.action_id,
+        row.guid,
+        id_hash(row.action_id),
+        to_us is None,
+        # A removal has no target. The text looks up the source's own key instead, which it reads anyway.
+        row.at_us if to_us is None else to_us,
+        seen_us is not None,
+        seen_us or 0,
+        status is not None,
+        status or b"",
+        status_scheduled_at_us or 0,
+    )
+
+
 class _ActionKey(NamedTuple):
-    meta_action_id_hash: int
-    meta_action_id: str
+    meta_action_id_hash: _Uint64
+    meta_action_id: _Utf8
 
 
-_ACTION_KEYS = _rows_of(meta_action_id_hash=_UINT64, meta_action_id=_TEXT)
+class _IncomingKey(NamedTuple):
+    shard_id: _Uint64
+    created_at: _Timestamp
+    action_id: _Utf8
+    action_guid: _Utf8
+
+
+class _ProcessingKey(NamedTuple):
+    shard_id: _Uint64
+    scheduled_at: _Timestamp
+    action_id: _Utf8
+    action_guid: _Utf8
+
+
+_ACTION_KEYS = _list_of(_ActionKey)
+_INCOMING_KEYS = _list_of(_IncomingKey)
+_PROCESSING_KEYS = _list_of(_ProcessingKey)
 
 
 def action_keys(action_ids: Sequence[str]) -> Typed:
     return [_ActionKey(id_hash(action_id), action_id) for action_id in action_ids], _ACTION_KEYS
-
-
-class _LockKey(NamedTuple):
-    shard_id: int
-    guid: str
-
-
-_LOCK_KEYS = _rows_of(shard_id=_UINT64, guid=_TEXT)
-
-
-def lock_keys(locks: Sequence[Lock]) -> Typed:
-    return [_LockKey(*lock) for lock in locks], _LOCK_KEYS
-
-
-class _IncomingKey(NamedTuple):
-    shard_id: int
-    created_at: int
-    action_id: str
-    action_guid: str
-
-
-class _ProcessingKey(NamedTuple):
-    shard_id: int
-    scheduled_at: int
-    action_id: str
-    action_guid: str
-
-
-_INCOMING_KEYS = _rows_of(shard_id=_UINT64, created_at=_TIME, action_id=_TEXT, action_guid=_TEXT)
-_PROCESSING_KEYS = _rows_of(shard_id=_UINT64, scheduled_at=_TIME, action_id=_TEXT, action_guid=_TEXT)
 
 
 def incoming_keys(rows: Sequence[Row]) -> Typed:
@@ -157,81 +190,36 @@ def processing_keys(rows: Sequence[Row]) -> Typed:
     return [_ProcessingKey(row.shard_id, row.at_us, row.action_id, row.guid) for row in rows], _PROCESSING_KEYS
 
 
-class _AdvanceRow(NamedTuple):
-    n: int
-    shard_id: int
-    row_at: int
-    action_id: str
-    action_guid: str
-    id_hash: int
-    removes: bool
-    to_at: int
-    compares: bool
-    seen_scheduled_at: int
-    writes_status: bool
-    status: bytes
-    status_scheduled_at: int
+class _HeldLock(NamedTuple):
+    shard_id: _Uint64
+    guid: _Utf8
 
 
-_ADVANCES = _rows_of(
-    n=_UINT32,
-    shard_id=_UINT64,
-    row_at=_TIME,
-    action_id=_TEXT,
-    action_guid=_TEXT,
-    id_hash=_UINT64,
-    removes=_BOOL,
-    to_at=_TIME,
-    compares=_BOOL,
-    seen_scheduled_at=_TIME,
-    writes_status=_BOOL,
-    status=_BYTES,
-    status_scheduled_at=_TIME,
-)
+class _NewLock(NamedTuple):
+    shard_id: _Uint64
+    locked: _Bool = False
+    last_lock_guid: _Utf8 = ""
+    last_locked_by: _Utf8 = ""
+    last_processing_start_at: _Timestamp = 0
+    last_heartbeat_at: _Timestamp = 0
 
 
-def advances(batch: Sequence[tuple[int, Advance]]) -> Typed:
-    return [_advance_row(place, advance) for place, advance in batch], _ADVANCES
+class _Version(NamedTuple):
+    version: _Uint64
 
 
-def _advance_row(place: int, advance: Advance) -> _AdvanceRow:
-    row, to_us, seen_us, status, status_scheduled_at_us = advance
-    return _AdvanceRow(
-        place,
-        row.shard_id,
-        row.at_us,
-        row.action_id,
-        row.guid,
-        id_hash(row.action_id),
-        to_us is None,
-        # A removal has no target; its own place, which is looked up anyway, stands for none.
-        row.at_us if to_us is None else to_us,
-        seen_us is not None,
-        seen_us or 0,
-        status is not None,
-        status or b"",
-        status_scheduled_at_us or 0,
-    )
+_HELD_LOCKS = _list_of(_HeldLock)
+_NEW_LOCKS = _list_of(_NewLock)
+_VERSIONS = _list_of(_Version)
 
 
-class _FreshLock(NamedTuple):
-    shard_id: int
-    locked: bool = False
-    last_lock_guid: str = ""
-    last_locked_by: str = ""
-    last_processing_start_at: int = 0
-    last_heartbeat_at: int = 0
+def held_locks(locks: Sequence[Lock]) -> Typed:
+    return [_HeldLock(*lock) for lock in locks], _HELD_LOCKS
 
 
-_FRESH_LOCKS = _rows_of(
-    shard_id=_UINT64,
-    locked=_BOOL,
-    last_lock_guid=_TEXT,
-    last_locked_by=_TEXT,
-    last_processing_start_at=_TIME,
-    last_heartbeat_at=_TIME,
-)
+def new_locks(shards: int) -> Typed:
+    return [_NewLock(shard_id) for shard_id in range(shards)], _NEW_LOCKS
 
 
-def fresh_locks(shards: int) -> Typed:
-    return [_FreshLock(shard_id) for shard_id in range(shards)], _FRESH_LOCKS
+def versions(numbers: Sequence[int]) -> Typed:
+    return [_Version(version) for version in numbers], _VERSIONS

@@ -1,0 +1,1 @@
+"""The connection to the server: driver, credentials, sessions, and the meaning of the SDK's errors."""

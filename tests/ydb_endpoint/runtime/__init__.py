@@ -1,0 +1,1 @@
+"""YQL at work: texts compiled against the schema, and executed in transactions."""

@@ -1,0 +1,1 @@
+"""The gRPC services of YDB that the SDK calls."""

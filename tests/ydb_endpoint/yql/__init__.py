@@ -1,0 +1,1 @@
+"""YQL as text: tokens, syntax trees, types and values."""
