@@ -9,8 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from clepsydra.store.errors import WrongUrl
-from clepsydra.store.url import without_password
-from clepsydra.store.url_options import UrlOptions
+from clepsydra.store.url_options import UrlOptions, without_password
 
 _PROTOCOLS = {"ydb": "grpc", "ydbs": "grpcs"}
 _PORTS = {"ydb": 2136, "ydbs": 2135}
