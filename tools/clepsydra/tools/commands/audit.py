@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from clepsydra.core.ids import Ids
-from clepsydra.store.repair import Repaired, planned
+from clepsydra.store.repair import Repaired, plan_repair
 from clepsydra.tools import options
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.findings import Findings, look_for_findings
@@ -81,7 +81,7 @@ def audit_command(
         _show(before, as_json)
         return _code(before)
     say: Callable[[str], None] = (lambda _line: None) if as_json else click.echo
-    plan = planned(before.audit)
+    plan = plan_repair(before.audit)
     for line in (*before.lines(), plan_in_words(plan)):
         say(line)
     ended: _Ended | None = None
