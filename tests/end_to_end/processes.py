@@ -158,12 +158,13 @@ def eventually(look: Callable[[], T], is_right: Callable[[T], bool]) -> T:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """The environment of this process without settings, and with these variables. The fast path stays as it is here."""
+    """The environment of this process without its settings, and with these variables."""
     kept = {name: value for name, value in os.environ.items() if not is_setting(name)}
     return {**kept, **variables}
 
 
 def is_setting(variable: str) -> bool:
+    """The switch of the fast path is no setting: a child process uses the fast path if this process does."""
     return variable.startswith("CLEPSYDRA_") and variable != FASTPATH_VARIABLE
 
 

@@ -51,19 +51,19 @@ _EXAMPLES = list(_examples())
 def test_every_example_can_be_typed(source: str, example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "report.json").write_text("{}")
-    words = shlex.shlex(example, posix=True, punctuation_chars="|>&;()")
-    words.whitespace_split = True
-    name, *arguments = _before_the_pipe(words)
+    tokens = shlex.shlex(example, posix=True, punctuation_chars="|>&;()")
+    tokens.whitespace_split = True
+    name, *arguments = _before_the_pipe(tokens)
     context = click.Context(clepsydra, info_name="clepsydra")
     # Parses the arguments without running the command.
     _command(name).make_context(name, arguments, parent=context)
 
 
-def _before_the_pipe(words: shlex.shlex) -> Iterator[str]:
-    for word in words:
-        if word in {"|", ">", "&", ";", "("}:
+def _before_the_pipe(tokens: shlex.shlex) -> Iterator[str]:
+    for token in tokens:
+        if token in {"|", ">", "&", ";", "("}:
             return
-        yield word
+        yield token
 
 
 def test_every_command_has_examples_of_its_own() -> None:
@@ -128,10 +128,10 @@ def test_help_loads_no_heavy_module() -> None:
 
 
 def test_a_reader_that_closes_the_pipe_causes_no_message(tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
     done = subprocess.run(
-        [SCRIPT, "config"], cwd=tmp_path, env=environment(), stdout=writing, stderr=subprocess.PIPE, check=False
+        [SCRIPT, "config"], cwd=tmp_path, env=environment(), stdout=write_end, stderr=subprocess.PIPE, check=False
     )
-    os.close(writing)
+    os.close(write_end)
     assert (done.returncode, done.stderr) == (141, b"")

@@ -1,9 +1,9 @@
-"""Repairs what an audit found: each action with no live row, or with several, gets one row; stale rows are dropped.
+"""Repairs what an audit found: an action with no live row, or more than one, gets one row; stale rows are dropped.
 
-A repair uses the port as it is. A broken action gets a new life by the same compare-and-set as a change by a user: the
-status stays, the guid is new, and one row is appended for the time that the status plans. All its earlier rows are
-stale from then on, and the outcome of an attempt in flight is not accepted; the attempt begins again. So a repair can
-run against a live installation, late, twice, or beside another repair, and leaves sound actions alone.
+A repair needs no method of its own in the port. A broken action gets a new life by the same compare-and-set as a change
+by a user: the status stays, the guid is new, and one row is appended for the time that the status plans. All its
+earlier rows are stale from then on, and the outcome of an attempt in flight is not accepted; the attempt begins again.
+So a repair can run against a live installation, late, twice, or beside another repair, and leaves sound actions alone.
 
     plan = plan_repair(await store.audit(20))                   # what a repair would do
     async with aclosing(repair(store, ids)) as slices:          # does it, one slice at a time
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 
     # Actions that would get a new life with one row.
     actions: int
-    # Rows that would be removed: stale rows, rows in shards that do not exist, and all rows of actions with several.
+    # Rows that would be removed: stale rows, rows in shards that do not exist, all rows of an action with two or more.
     rows: int
 
 
@@ -42,7 +42,7 @@ class Repaired(NamedTuple):
 
     # Actions that got a new life with one row.
     actions: int = 0
-    # Actions that somebody else changed meanwhile. They are sound again, or the next audit names them.
+    # Actions that a user or a worker changed meanwhile. They are sound again, or the next audit names them.
     changed: int = 0
     # Stale rows that were dropped.
     rows: int = 0

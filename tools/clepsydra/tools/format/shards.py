@@ -7,7 +7,7 @@ from clepsydra.store.port import LockInfo
 from clepsydra.tools.format.durations import rounded_duration
 from clepsydra.tools.format.times import relative_time, rfc3339, to_the_second
 
-COLUMNS = ("SHARD", "STATE", "BY", "SINCE", "HEARTBEAT", "WAITING", "OLDEST DUE")
+COLUMN_NAMES = ("SHARD", "STATE", "BY", "SINCE", "HEARTBEAT", "WAITING", "OLDEST DUE")
 RIGHT_ALIGNED = ("SHARD", "WAITING")
 
 

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, and counted nouns."""
+"""Text of users, made safe to print; and counted nouns."""
 
 
 def printable(text: str) -> str:

@@ -37,7 +37,7 @@ class SupervisorLink:
             self._socket.send(_READY)
 
     def stop_without_supervisor(self, stop: asyncio.Event) -> None:
-        """Set `stop` when the supervisor ends: nobody else would stop this process."""
+        """Set `stop` when the supervisor ends, because nothing else would stop this process."""
         loop = asyncio.get_running_loop()
 
         def on_end() -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
 from clepsydra.tools.format.json_output import print_json
-from clepsydra.tools.format.shards import COLUMNS, RIGHT_ALIGNED, Shard, ShardState
+from clepsydra.tools.format.shards import COLUMN_NAMES, RIGHT_ALIGNED, Shard, ShardState
 from clepsydra.tools.format.tables import console, table
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
@@ -82,4 +82,4 @@ def _table(shards: list[Shard]) -> Table:
     for shard in shards:
         number, state, *others = shard.cells()
         rows.append([number, Text(state, style=_COLOURS[shard.state]), *others])
-    return table(COLUMNS, rows, right=RIGHT_ALIGNED)
+    return table(COLUMN_NAMES, rows, right=RIGHT_ALIGNED)
