@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import structlog
 
-from clepsydra.tools.log_stream import LogStream
+from clepsydra.tools.process.log_stream import LogStream
 from tests.chaos.acting import Actor, quick
 from tests.chaos.calling import Caller
 from tests.chaos.conftest import StartWorld
 from tests.chaos.processes import ROOT, command_line
 from tests.chaos.side_log import VARIABLE
-from tests.end_to_end.processes import PATIENCE_S, environment
+from tests.end_to_end.processes import TIMEOUT_S, environment
 
 CallAt = Callable[[str], Caller]
 
@@ -40,7 +40,7 @@ def start_worker_on_full_disk(tmp_path: Path) -> Iterator[Callable[[str], subpro
     yield start
     for worker in started:
         worker.kill()
-        worker.wait(PATIENCE_S)
+        worker.wait(TIMEOUT_S)
 
 
 async def test_a_worker_works_without_its_log(
@@ -56,7 +56,7 @@ async def test_a_worker_works_without_its_log(
 
 
 class FullFor(io.StringIO):
-    """A stream that fails so many times."""
+    """A stream whose first writes fail."""
 
     def __init__(self, failures: int) -> None:
         super().__init__()
@@ -69,12 +69,12 @@ class FullFor(io.StringIO):
         return super().write(text)
 
 
-def test_lost_lines_are_counted_and_told() -> None:
+def test_lost_lines_are_counted_and_reported() -> None:
     target = FullFor(failures=2)
     stream = LogStream(target)
     log = structlog.wrap_logger(
         structlog.WriteLogger(stream),  # type: ignore[arg-type]
-        processors=[stream.tell_losses, structlog.processors.JSONRenderer()],
+        processors=[stream.add_lost_lines, structlog.processors.JSONRenderer()],
     )
     for event in ("one", "two", "three"):
         log.info(event)

@@ -7,7 +7,7 @@ import pytest
 
 from clepsydra.core.times import timestamp, us_of
 from clepsydra.store.port import Action, Put, Queue
-from clepsydra.store.repair import Plan, Repaired, planned, repair
+from clepsydra.store.repair import Plan, Repaired, plan_repair, repair
 from clepsydra.v1.action_pb2 import SCHEDULED, Counters, Meta, Status
 from tests.conformance.damages import double_row, lose_row, stray
 from tests.conformance.worlds import EVERYTHING, World, begin, finish
@@ -43,7 +43,7 @@ async def test_a_repair_does_what_the_plan_said_and_nothing_else(world: World) -
     await break_all(world)
     whole = {name: (await world.current(name), await world.row_of(name)) for name in ("p4", "p5", "i4", "i5")}
     audit = await world.audit()
-    assert planned(audit) == Plan(actions=8, rows=audit.stale_rows + 8)
+    assert plan_repair(audit) == Plan(actions=8, rows=audit.stale_rows + 8)
 
     done = await repaired(world)
 
@@ -56,7 +56,7 @@ async def test_a_repair_does_what_the_plan_said_and_nothing_else(world: World) -
 async def test_looking_at_what_a_repair_would_do_changes_nothing(world: World) -> None:
     await break_all(world)
     async with world.unchanged():
-        planned(await world.audit())
+        plan_repair(await world.audit())
 
 
 async def test_a_repaired_action_goes_on_where_it_was(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: processes that end with the test, and the command called in this process."""
+"""Processes that end with their test, and the command called in the process of the test."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from clepsydra.tools import cli
-from tests.end_to_end.processes import Process, Result, Up
+from tests.end_to_end.processes import Process, Result, Up, is_setting
 
 Command = Callable[..., Result]
 Start = Callable[..., Process]
@@ -18,7 +18,7 @@ StartUp = Callable[..., Up]
 
 @pytest.fixture
 def started() -> Iterator[list[Process]]:
-    """Whatever is put here is ended with the test."""
+    """The processes in this list are killed at the end of the test."""
     processes: list[Process] = []
     yield processes
     for process in processes:
@@ -27,7 +27,7 @@ def started() -> Iterator[list[Process]]:
 
 @pytest.fixture
 def start(tmp_path: Path, started: list[Process]) -> Start:
-    """Start `clepsydra` with these arguments, in the test's own folder."""
+    """Start `clepsydra` with these arguments, in the folder of the test."""
 
     def begin(*arguments: str, **variables: str) -> Process:
         process = Process(arguments, tmp_path, **variables)
@@ -39,7 +39,7 @@ def start(tmp_path: Path, started: list[Process]) -> Start:
 
 @pytest.fixture
 def start_up(tmp_path: Path, started: list[Process]) -> StartUp:
-    """Start `clepsydra up` in the test's own folder, and wait until it is ready."""
+    """Start `clepsydra up` in the folder of the test, and wait until it is ready."""
 
     def begin(*arguments: str, **variables: str) -> Up:
         process = Up(tmp_path, *arguments, **variables)
@@ -52,9 +52,9 @@ def start_up(tmp_path: Path, started: list[Process]) -> StartUp:
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
-    """Call the command in this process, which is quicker: same code, same exit codes, same output."""
+    """Call the command in this process. It is faster, with the same exit codes and the same output."""
     for name in list(os.environ):
-        if name.startswith("CLEPSYDRA_"):
+        if is_setting(name):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     handlers, level = logging.root.handlers[:], logging.root.level
@@ -66,7 +66,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         return Result(code, captured.out, captured.err)
 
     yield call
-    # Commands that serve set up logging for their process, which here is the tests'.
+    # Server commands configure logging for their process, which is the process of the tests here.
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
     structlog.reset_defaults()

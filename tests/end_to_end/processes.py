@@ -1,6 +1,6 @@
-"""The installed command, as processes that a test starts, listens to, and waits for.
+"""The installed command as a process: a test starts it, reads its output, and waits for its end.
 
-Nothing here sleeps: a line of output is what a test waits for, and a limit is what it gives up at.
+Nothing here sleeps: a test waits for a line of output, and fails after a timeout.
 """
 
 import json
@@ -14,12 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from clepsydra.core.lifecycle import FASTPATH_VARIABLE
+
 T = TypeVar("T")
 
 SCRIPT = Path(sys.executable).with_name("clepsydra")
 
-# Not how long things take, but after how long they will not happen any more, on the slowest machine.
-PATIENCE_S = 60.0
+# Far longer than anything takes, even on a slow machine.
+TIMEOUT_S = 60.0
 
 
 class Result(NamedTuple):
@@ -32,7 +34,7 @@ class Result(NamedTuple):
 
 
 class Process:
-    """A running `clepsydra`. Its lines are kept, stdout and stderr apart."""
+    """A running `clepsydra`. `out` and `err` are the lines of stdout and stderr so far."""
 
     def __init__(self, arguments: Sequence[str], folder: Path, **variables: str) -> None:
         self._popen = subprocess.Popen(
@@ -55,23 +57,23 @@ class Process:
             reader.start()
 
     def wait_for_out(self, text: str) -> str:
-        """The first line of stdout that holds the text."""
+        """The first line of stdout that contains the text."""
         return self._wait_for(lambda: _first(self.out, lambda line: text in line), text)
 
     def wait_for_out_line(self, index: int) -> str:
-        """The line of stdout with this number, from 0."""
+        """The line of stdout with this index, from 0."""
         return self._wait_for(lambda: self.out[index] if index < len(self.out) else None, f"line {index}")
 
     def wait_for_err(self, text: str) -> str:
-        """The first line of stderr that holds the text."""
+        """The first line of stderr that contains the text."""
         return self._wait_for(lambda: _first(self.err, lambda line: text in line), text)
 
     def wait_for_event(self, event: str, **fields: Any) -> dict[str, Any]:
         """The first line of the JSON log with this event and these fields."""
 
         def matches(line: str) -> bool:
-            said = json.loads(line)
-            return said["event"] == event and all(said.get(name) == value for name, value in fields.items())
+            logged = json.loads(line)
+            return logged["event"] == event and all(logged.get(name) == value for name, value in fields.items())
 
         found: dict[str, Any] = json.loads(self._wait_for(lambda: _first(self.err, matches), event))
         return found
@@ -84,10 +86,10 @@ class Process:
         self._popen.send_signal(signum)
 
     def ended(self) -> int:
-        """Wait for the end. Returns the exit code, as a shell would tell it."""
-        code = self._popen.wait(PATIENCE_S)
+        """Wait for the end. Returns the exit code as a shell shows it."""
+        code = self._popen.wait(TIMEOUT_S)
         for reader in self._readers:
-            reader.join(PATIENCE_S)
+            reader.join(TIMEOUT_S)
         return code if code >= 0 else 128 - code
 
     def stop(self) -> int:
@@ -115,11 +117,11 @@ class Process:
             return look() is not None or not any(reader.is_alive() for reader in self._readers)
 
         with self._changed:
-            self._changed.wait_for(found_or_ended, PATIENCE_S)
+            self._changed.wait_for(found_or_ended, TIMEOUT_S)
             found = look()
         if found is None:
-            said = "\n".join([*self.out, *self.err])
-            raise AssertionError(f"{wanted!r} was never said; the process said:\n{said}")
+            output = "\n".join([*self.out, *self.err])
+            raise AssertionError(f"{wanted!r} never appeared; the output was:\n{output}")
         return found
 
 
@@ -128,7 +130,7 @@ def _first(lines: Sequence[str], matches: Callable[[str], bool]) -> str | None:
 
 
 class Up(Process):
-    """`clepsydra up` on a free port and on a store in its folder."""
+    """`clepsydra up` on a free port, with a store in its folder."""
 
     address: str
 
@@ -142,27 +144,32 @@ class Up(Process):
 
 
 def address_in(announcement: str) -> str:
-    """From "Clepsydra listens on 127.0.0.1:40123, its store is ..." the address."""
+    """The address in "Clepsydra listens on 127.0.0.1:40123, its store is ..."."""
     return announcement.partition(" listens on ")[2].partition(",")[0]
 
 
 def eventually(look: Callable[[], T], is_right: Callable[[T], bool]) -> T:
-    """Look again and again until it is right: for what no process announces."""
-    gives_up_at = time.monotonic() + PATIENCE_S
+    """Look until the result is right: for what no process announces."""
+    gives_up_at = time.monotonic() + TIMEOUT_S
     while not is_right(seen := look()):
         if time.monotonic() > gives_up_at:
-            raise AssertionError(f"it never came to be right; in the end it was {seen}")
+            raise AssertionError(f"it never was right; at the end it was {seen}")
     return seen
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This process's environment, without the settings that happen to be in it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CLEPSYDRA_")}
+    """The environment of this process without its settings, and with these variables."""
+    kept = {name: value for name, value in os.environ.items() if not is_setting(name)}
     return {**kept, **variables}
 
 
+def is_setting(variable: str) -> bool:
+    """The switch of the fast path is no setting: a child process uses the fast path if this process does."""
+    return variable.startswith("CLEPSYDRA_") and variable != FASTPATH_VARIABLE
+
+
 def clepsydra(*arguments: str, folder: Path, given: str | None = None, **variables: str) -> Result:
-    """Run the installed command to its end."""
+    """Run the installed command and wait for its end. `given` is its standard input."""
     done = subprocess.run(
         [SCRIPT, *arguments],
         cwd=folder,
@@ -170,7 +177,7 @@ def clepsydra(*arguments: str, folder: Path, given: str | None = None, **variabl
         input=given or "",
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
     return Result(done.returncode, done.stdout, done.stderr)

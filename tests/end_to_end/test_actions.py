@@ -1,6 +1,7 @@
-"""Every command that talks to a scheduler, against one that runs."""
+"""Every command that calls a scheduler, with a running one."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.end_to_end.processes import Result, Up
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a scheduler that the tests of this file share: each has actions of its own."""
+    """The address of a scheduler for all tests of this file; each test uses other ids."""
     up = Up(tmp_path_factory.mktemp("server"))
     try:
         up.wait_until_ready()
@@ -30,34 +31,36 @@ def ask(command: Command, server: str) -> Callable[..., Result]:
 Ask = Callable[..., Result]
 
 
-def test_every_flag_of_add_reaches_its_field(ask: Ask, tmp_path: Path) -> None:
+_EVERY_FLAG = [
+    ("--at", "2090-01-01T07:30:00+02:00"),
+    ("--every", "1h30m"),
+    ("--drift",),
+    ("--until", "2091-01-01T00:00:00Z"),
+    ("--max-runs", "7"),
+    ("--http", "https://example.com/x"),
+    ("--method", "PUT"),
+    ("--header", "X-One: 1"),
+    ("--header", "X-Two: a:b"),
+    ("--body", "@body.txt"),
+    ("--timeout", "5m"),
+    ("--start-deadline", "10s"),
+    ("--max-attempts", "3"),
+    ("--retry-delay", "500ms"),
+    ("--retry-multiplier", "1.5"),
+    ("--retry-max-delay", "1m"),
+    ("--retry-jitter", "0"),
+    ("--retry-max-elapsed", "1d"),
+    ("--interruption-limit", "4"),
+    ("--keep-success", "0"),
+    ("--keep-failure", "2h"),
+    ("--label", "team=billing"),
+    ("--label", "eu=yes"),
+]
+
+
+def test_every_flag_of_add_reaches_its_field_and_get_shows_it(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "body.txt").write_bytes(b"water\x00")
-    flags = [
-        ("--at", "2090-01-01T07:30:00+02:00"),
-        ("--every", "1h30m"),
-        ("--drift",),
-        ("--until", "2091-01-01T00:00:00Z"),
-        ("--max-runs", "7"),
-        ("--http", "https://example.com/x"),
-        ("--method", "PUT"),
-        ("--header", "X-One: 1"),
-        ("--header", "X-Two: a:b"),
-        ("--body", "@body.txt"),
-        ("--timeout", "5m"),
-        ("--start-deadline", "10s"),
-        ("--max-attempts", "3"),
-        ("--retry-delay", "500ms"),
-        ("--retry-multiplier", "1.5"),
-        ("--retry-max-delay", "1m"),
-        ("--retry-jitter", "0"),
-        ("--retry-max-elapsed", "1d"),
-        ("--interruption-limit", "4"),
-        ("--keep-success", "0"),
-        ("--keep-failure", "2h"),
-        ("--label", "team=billing"),
-        ("--label", "eu=yes"),
-    ]
-    added = ask("add", "all-flags", *(part for flag in flags for part in flag), "--json").json()
+    added = ask("add", "all-flags", *(part for flag in _EVERY_FLAG for part in flag), "--json").json()
     assert added["meta"]["labels"] == {"team": "billing", "eu": "yes"}
     assert added["spec"] == {
         "schedule": {
@@ -84,6 +87,46 @@ def test_every_flag_of_add_reaches_its_field(ask: Ask, tmp_path: Path) -> None:
         },
     }
 
+    shown = _lines(ask("get", "all-flags").out)
+    assert (
+        shown["recurrence"] == "every 1h30m, after the end of the last run, until 2091-01-01T00:00:00Z, 7 runs at most"
+    )
+    assert shown["target"] == "PUT https://example.com/x"
+    assert {name: shown[name] for name in list(shown)[5:-4]} == {
+        "start": "2090-01-01T05:30:00Z",
+        "headers": "X-One, X-Two",
+        "body": "6 bytes",
+        "timeout": "5m",
+        "start deadline": "10s",
+        "attempts per run": "3",
+        "retry delay": "500ms",
+        "retry multiplier": "1.5",
+        "retry max delay": "1m",
+        "retry jitter": "0",
+        "retry max elapsed": "1d",
+        "interruption limit": "4",
+        "keep success": "0s",
+        "keep failure": "2h",
+        "labels": "eu=yes, team=billing",
+    }
+
+
+def _lines(table: str) -> dict[str, str]:
+    """The names and values that `get` prints."""
+    pairs = [re.split(" {2,}", line.rstrip(), maxsplit=1) for line in table.splitlines()]
+    return dict(pairs)
+
+
+def test_get_leaves_out_what_has_its_default(ask: Ask) -> None:
+    ask("add", "plain", "--in", "1d", "--log", "plain")
+    shown = _lines(ask("get", "plain").out)
+    assert list(shown) == [
+        *("id", "state", "next", "recurrence", "target", "start", "counters", "created", "updated", "etag")
+    ]
+    assert shown["state"] == "SCHEDULED"
+    assert shown["recurrence"] == "once"
+    assert shown["counters"] == "none yet"
+
 
 def test_a_handler_with_its_payload(ask: Ask) -> None:
     added = ask(
@@ -91,6 +134,8 @@ def test_a_handler_with_its_payload(ask: Ask) -> None:
     ).json()
     assert added["meta"]["id"]
     assert added["spec"]["handler"] == {"name": "h", "payload": "QHg=", "content_type": "text/plain"}
+    shown = _lines(ask("get", added["meta"]["id"]).out)
+    assert (shown["target"], shown["payload"], shown["content type"]) == ("handler h", "2 bytes", "text/plain")
 
 
 def test_from_add_to_rm(ask: Ask) -> None:
@@ -114,7 +159,7 @@ def test_from_add_to_rm(ask: Ask) -> None:
     assert ask("rm", "life", "--allow-missing").code == 0
 
 
-def test_update_changes_what_is_given_and_nothing_else(ask: Ask) -> None:
+def test_update_changes_only_the_given_fields(ask: Ask) -> None:
     before = ask("add", "changing", "--in", "1d", "--log", "one", "--max-attempts", "3", "--json").json()
     after = ask("update", "changing", "--every", "2h", "--retry-delay", "3s", "--json").json()
     assert after["spec"]["schedule"]["start_time"] == before["spec"]["schedule"]["start_time"]
@@ -141,7 +186,7 @@ def test_update_needs_the_action_and_its_etag(ask: Ask) -> None:
     assert ask("update", "guarded", "--log", "y", "--etag", created["meta"]["etag"]).code == 0
 
 
-def test_update_from_a_file_replaces_the_whole(ask: Ask, tmp_path: Path) -> None:
+def test_update_from_a_file_replaces_the_whole_action(ask: Ask, tmp_path: Path) -> None:
     action = ask("add", "whole", "--in", "1d", "--log", "one", "--max-attempts", "3", "--json").json()
     action["spec"] = {"log": {"message": "two"}, "schedule": {"start_time": "2090-01-01T00:00:00Z"}}
     (tmp_path / "action.json").write_text(json.dumps(action))
@@ -215,7 +260,7 @@ def _line(action_id: str) -> str:
     )
 
 
-def test_several_actions_at_once(ask: Ask) -> None:
+def test_a_command_for_more_than_one_action(ask: Ask) -> None:
     ask("add", "one", "--in", "1d", "--log", "x")
     ask("add", "two", "--in", "1d", "--log", "x")
     done = ask("pause", "one", "missing", "two")
@@ -225,7 +270,7 @@ def test_several_actions_at_once(ask: Ask) -> None:
     assert ask("pause", "one", "two", "--etag", "x").code == 2
 
 
-def test_what_the_scheduler_refuses_is_told_with_every_field(ask: Ask) -> None:
+def test_a_refusal_names_every_wrong_field(ask: Ask) -> None:
     refused = ask("add", "wrong", "--log", "x", "--retry-jitter", "5", "--timeout", "9d")
     assert refused.code == 2
     first, *fields = refused.err.splitlines()

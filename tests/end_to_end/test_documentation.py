@@ -1,4 +1,4 @@
-"""What help and documentation say is what the command does: flags, exit codes, examples."""
+"""Help texts and documentation agree with the command: flags, exit codes, examples."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 
 from clepsydra.tools.cli import clepsydra
 from clepsydra.tools.exits import Exit
-from clepsydra.tools.spec_flags import FLAGS
+from clepsydra.tools.spec_flags.table import FLAGS
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.processes import SCRIPT, environment
 
@@ -35,7 +35,7 @@ def _command(name: str) -> click.Command:
 
 def _examples() -> Iterator[tuple[str, str]]:
     texts = {path.name: path.read_text() for path in [_ROOT / "README.md", *sorted((_ROOT / "docs").glob("*.md"))]}
-    # In the documentation, only what stands in a block is an example.
+    # In the documentation, only code blocks are examples.
     texts = {name: "\n".join(_BLOCK.findall(text)) for name, text in texts.items()}
     texts |= {f"{name} --help": _command(name).epilog or "" for name in _COMMANDS}
     texts["--help"] = clepsydra.epilog or ""
@@ -51,19 +51,19 @@ _EXAMPLES = list(_examples())
 def test_every_example_can_be_typed(source: str, example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "report.json").write_text("{}")
-    words = shlex.shlex(example, posix=True, punctuation_chars="|>&;()")
-    words.whitespace_split = True
-    name, *arguments = _before_the_pipe(words)
+    tokens = shlex.shlex(example, posix=True, punctuation_chars="|>&;()")
+    tokens.whitespace_split = True
+    name, *arguments = _before_the_pipe(tokens)
     context = click.Context(clepsydra, info_name="clepsydra")
-    # Parses, and refuses what it does not know, without doing anything.
+    # Parses the arguments without running the command.
     _command(name).make_context(name, arguments, parent=context)
 
 
-def _before_the_pipe(words: shlex.shlex) -> Iterator[str]:
-    for word in words:
-        if word in {"|", ">", "&", ";", "("}:
+def _before_the_pipe(tokens: shlex.shlex) -> Iterator[str]:
+    for token in tokens:
+        if token in {"|", ">", "&", ";", "("}:
             return
-        yield word
+        yield token
 
 
 def test_every_command_has_examples_of_its_own() -> None:
@@ -73,15 +73,15 @@ def test_every_command_has_examples_of_its_own() -> None:
 
 
 def _flags(name: str) -> list[click.Option]:
-    """Those that users are told of; the others are between processes."""
+    """The flags that help shows."""
     return [flag for flag in _command(name).params if isinstance(flag, click.Option) and not flag.hidden]
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
-def test_every_command_explains_itself(command: Command, name: str) -> None:
-    explained = command(name, "--help")
-    assert (explained.code, explained.err) == (0, "")
-    assert explained.out.startswith(f"Usage: clepsydra {name} ")
+def test_every_command_has_help(command: Command, name: str) -> None:
+    shown = command(name, "--help")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(f"Usage: clepsydra {name} ")
     assert all(flag.help for flag in _flags(name))
 
 
@@ -117,7 +117,7 @@ def test_version_and_help(command: Command) -> None:
     assert all(f"\n  {name} " in command("--help").out for name in _COMMANDS)
 
 
-def test_help_answers_without_loading_what_it_does_not_need() -> None:
+def test_help_loads_no_heavy_module() -> None:
     heavy = ("aiohttp", "apsw", "asyncio", "google.protobuf", "grpc", "pydantic", "rich", "structlog", "uvloop")
     program = (
         "import sys; from clepsydra.tools.cli import run; run(['--help']); "
@@ -127,11 +127,11 @@ def test_help_answers_without_loading_what_it_does_not_need() -> None:
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
+def test_a_reader_that_closes_the_pipe_causes_no_message(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
     done = subprocess.run(
-        [SCRIPT, "config"], cwd=tmp_path, env=environment(), stdout=writing, stderr=subprocess.PIPE, check=False
+        [SCRIPT, "config"], cwd=tmp_path, env=environment(), stdout=write_end, stderr=subprocess.PIPE, check=False
     )
-    os.close(writing)
+    os.close(write_end)
     assert (done.returncode, done.stderr) == (141, b"")

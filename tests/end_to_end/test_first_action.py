@@ -1,4 +1,4 @@
-"""The README's first minute, with the installed command and nothing else."""
+"""The first minute of the README, with the installed command."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_the_first_action_fires(start_up: StartUp, tmp_path: Path) -> None:
     assert fired["attempt_number"] == 1
     assert fired["timestamp"] > fired["scheduled_time"]
 
-    # Its outcome is written by the time the process has stopped.
+    # When the process has stopped, the outcome is written.
     assert up.stop() == 0
     again = start_up()
     action = clepsydra("get", "hello", "--json", folder=tmp_path, CLEPSYDRA_SERVER=again.address).json()
@@ -25,7 +25,7 @@ def test_the_first_action_fires(start_up: StartUp, tmp_path: Path) -> None:
     assert action["status"]["counters"]["runs"] == "1"
 
 
-def test_up_says_what_to_do_next(start_up: StartUp) -> None:
+def test_up_suggests_a_first_command(start_up: StartUp) -> None:
     up = start_up()
     assert up.stop() == 0
     assert up.out[0] == f"Clepsydra listens on {up.address}, its store is sqlite:///clepsydra.db with 8 shards."

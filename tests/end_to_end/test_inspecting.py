@@ -1,4 +1,4 @@
-"""`locks`, `stats` and `audit`: what they say of a store that is well, and of one that is not."""
+"""`locks`, `stats` and `audit` on a sound store, and on a damaged one."""
 
 import json
 import signal
@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Command, Start, StartUp
-from tests.end_to_end.damaging import damage
+from tests.end_to_end.damage import damage
 from tests.end_to_end.processes import eventually
 
 
 @pytest.fixture
 def store(start_up: StartUp, command: Command, tmp_path: Path) -> Path:
-    """A store with two actions that nobody works on any more, and with a row of an earlier life."""
+    """A store without servers, with two actions and a stale row."""
     up = start_up()
     command("add", "one", "--in", "1d", "--log", "x", "--server", up.address)
     command("add", "two", "--in", "2d", "--log", "x", "--server", up.address)
@@ -23,14 +23,14 @@ def store(start_up: StartUp, command: Command, tmp_path: Path) -> Path:
     return tmp_path / "clepsydra.db"
 
 
-def test_a_store_that_is_well(store: Path, command: Command) -> None:
+def test_a_sound_store(store: Path, command: Command) -> None:
     audit = command("audit")
     assert audit.code == 0
     assert audit.out.startswith("No violation: 2 actions, each with exactly one live row; ")
 
-    findings = command("audit", "--json").json()
-    assert findings["ok"]
-    assert (findings["actions"], findings["live_rows"], findings["violations"]) == (2, 2, [])
+    report = command("audit", "--json").json()
+    assert report["ok"]
+    assert (report["actions"], report["live_rows"], report["violations"]) == (2, 2, [])
 
     stats = command("stats", "--json").json()
     assert (stats["actions"], stats["shards"], stats["locked_shards"], stats["due_rows"]) == (2, 8, 0, 0)
@@ -51,10 +51,10 @@ def test_an_action_without_a_row_is_a_violation(store: Path, command: Command) -
     assert audit.code == 1
     assert audit.out.startswith("action one (guid ")
     assert "has no live row" in audit.out
-    assert "Of 2 actions, 1 have no live row" in audit.out
-    findings = command("audit", "--json")
-    assert findings.code == 1
-    assert [(v["id"], v["rows"]) for v in findings.json()["violations"]] == [("one", [])]
+    assert "2 actions: 1 have no live row" in audit.out
+    as_json = command("audit", "--json")
+    assert as_json.code == 1
+    assert [(v["id"], v["rows"]) for v in as_json.json()["violations"]] == [("one", [])]
 
 
 def test_an_action_with_two_rows_is_a_violation(store: Path, command: Command) -> None:
@@ -64,29 +64,29 @@ def test_an_action_with_two_rows_is_a_violation(store: Path, command: Command) -
         "SELECT 5, 1, meta_action_id, meta_action_guid, status_scheduled_at FROM scheduled_actions "
         "WHERE meta_action_id = 'one'",
     )
-    findings = command("audit", "--json")
-    assert findings.code == 1
-    [violation] = findings.json()["violations"]
+    as_json = command("audit", "--json")
+    assert as_json.code == 1
+    [violation] = as_json.json()["violations"]
     assert violation["id"] == "one"
     assert len(violation["rows"]) == 2
     assert "has 2 live rows: " in command("audit").out
-    # The number is counted even where none is named.
+    # Violations that are not named are counted too.
     assert command("audit", "--limit", "0", "--json").json()["with_several_rows"] == 1
 
 
-def test_an_action_that_cannot_be_decoded_is_found(store: Path, command: Command) -> None:
+def test_an_action_that_cannot_be_decoded_is_reported(store: Path, command: Command) -> None:
     damage(store, "UPDATE scheduled_actions SET spec = x'ff' WHERE meta_action_id = 'two'")
     audit = command("audit")
     assert audit.code == 1
     assert "action two cannot be decoded" in audit.out
-    findings = command("audit", "--json").json()
-    assert (findings["ok"], findings["undecodable"], findings["undecodable_ids"]) == (False, 1, ["two"])
-    assert findings["violations"] == []
+    report = command("audit", "--json").json()
+    assert (report["ok"], report["undecodable"], report["undecodable_ids"]) == (False, 1, ["two"])
+    assert report["violations"] == []
 
 
-def test_a_lock_of_a_worker_that_died_becomes_stale(start_up: StartUp, command: Command) -> None:
+def test_the_locks_of_a_killed_worker_become_stale(start_up: StartUp, command: Command) -> None:
     up = start_up("--name", "mortal")
-    # What counts as stale is a setting, so that no test has to wait long for it.
+    # A short life of locks, so that the test need not wait long.
     quick = ["--set", "worker.lock_life_ms=100", "--set", "worker.heartbeat_ms=10"]
 
     def locks(*flags: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What servers write to stderr: JSON where a program may read it, lines for people on a terminal."""
+"""The log of servers on stderr: JSON in a pipe, text on a terminal."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from tests.end_to_end.conftest import Command, Start, StartUp
-from tests.end_to_end.processes import PATIENCE_S, SCRIPT, environment
+from tests.end_to_end.processes import SCRIPT, TIMEOUT_S, environment
 
 _TALKATIVE = """
 import logging
@@ -31,11 +31,11 @@ def test_json_in_a_pipe(start: Start, command: Command, tmp_path: Path) -> None:
     assert worker.stop() == 0
     lines = [json.loads(line) for line in worker.err]
     assert all(list(line)[:3] == ["timestamp", "level", "event"] for line in lines)
-    # What a handler's module logs in Python's own way is a line like the others.
+    # Lines of Python's `logging` look like the others.
     assert "imported well" in [line["event"] for line in lines]
 
 
-def test_the_level_decides_what_is_worth_a_line(start: Start, command: Command) -> None:
+def test_lines_below_the_level_are_not_logged(start: Start, command: Command) -> None:
     command("init")
     scheduler = start("scheduler", "--listen", "127.0.0.1:0", "--log-level", "warning")
     scheduler.wait_for_out("listens on")
@@ -43,7 +43,7 @@ def test_the_level_decides_what_is_worth_a_line(start: Start, command: Command) 
     assert scheduler.err == []
 
 
-def test_lines_for_people_where_they_are_asked_for(start: Start, command: Command) -> None:
+def test_text_in_a_pipe_if_a_flag_asks_for_it(start: Start, command: Command) -> None:
     command("init")
     worker = start("worker", "--log-format", "text", "--name", "w1")
     worker.wait_for_err("the worker has started")
@@ -51,7 +51,7 @@ def test_lines_for_people_where_they_are_asked_for(start: Start, command: Comman
     assert all(not line.startswith("{") for line in worker.err)
 
 
-def test_lines_for_people_on_a_terminal(command: Command, tmp_path: Path) -> None:
+def test_text_on_a_terminal(command: Command, tmp_path: Path) -> None:
     command("init")
     ours, theirs = pty.openpty()
     worker = subprocess.Popen([SCRIPT, "worker"], cwd=tmp_path, env=environment(), stderr=theirs)
@@ -61,7 +61,7 @@ def test_lines_for_people_on_a_terminal(command: Command, tmp_path: Path) -> Non
         seen += os.read(ours, 4096).decode()
     assert "{" not in seen
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(PATIENCE_S) == 0
+    assert worker.wait(TIMEOUT_S) == 0
     os.close(ours)
 
 
@@ -76,10 +76,10 @@ def h(payload: str) -> None:
 
 
 def test_a_traceback_shows_no_values(start_up: StartUp, command: Command, tmp_path: Path) -> None:
-    """What is in a payload is nobody's business but the handler's."""
+    """A payload may be secret."""
     (tmp_path / "failing.py").write_text(_FAILING)
     up = start_up("--handlers", "failing")
     command("add", "a", "--handler", "h", "--payload", "hush-hush", "--max-attempts", "1", "--server", up.address)
-    said = up.wait_for_event("handler failed")
-    assert said["exception"][0]["exc_value"] == "no good"
-    assert "hush-hush" not in json.dumps(said)
+    logged = up.wait_for_event("handler failed")
+    assert logged["exception"][0]["exc_value"] == "no good"
+    assert "hush-hush" not in json.dumps(logged)

@@ -1,4 +1,4 @@
-"""How servers end: the first signal finishes what runs, a second one ends at once, and a failure is one sentence."""
+"""How servers end: the first signal lets running work finish, a second one ends at once, a failure is one sentence."""
 
 import asyncio
 import json
@@ -10,11 +10,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.end_to_end.conftest import Command, Start, StartUp
-from tests.end_to_end.processes import PATIENCE_S, Up, address_in, eventually
+from tests.end_to_end.processes import TIMEOUT_S, Up, address_in, eventually
 
 
 class SlowTarget:
-    """An HTTP server that answers when the test says so."""
+    """An HTTP server that answers when the test sets `may_answer`."""
 
     def __init__(self) -> None:
         self.called = asyncio.Event()
@@ -27,7 +27,7 @@ class SlowTarget:
         return web.Response()
 
     async def wait_until_called(self) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await self.called.wait()
 
 
@@ -52,7 +52,7 @@ async def _with_an_attempt_in_flight(start_up: StartUp, command: Command, slow: 
 async def test_a_signal_lets_attempts_finish(start_up: StartUp, command: Command, slow: SlowTarget) -> None:
     up = await _with_an_attempt_in_flight(start_up, command, slow)
     up.send(signal.SIGTERM)
-    await asyncio.to_thread(up.wait_for_event, "stopping: what runs is finished first; a second signal ends at once")
+    await asyncio.to_thread(up.wait_for_event, "stopping: running work is finished first; a second signal ends at once")
     slow.may_answer.set()
     assert await asyncio.to_thread(up.ended) == 0
 
@@ -79,7 +79,7 @@ async def test_a_second_signal_ends_at_once(
 ) -> None:
     up = await _with_an_attempt_in_flight(start_up, command, slow)
     up.send(signal.SIGTERM)
-    await asyncio.to_thread(up.wait_for_event, "stopping: what runs is finished first; a second signal ends at once")
+    await asyncio.to_thread(up.wait_for_event, "stopping: running work is finished first; a second signal ends at once")
     up.send(second)
     assert await asyncio.to_thread(up.ended) == code
     assert not any("the worker has stopped" in line for line in up.err)
@@ -90,9 +90,9 @@ def test_a_port_that_is_taken(start_up: StartUp, start: Start) -> None:
     for server in ("up", "scheduler"):
         second = start(server, "--listen", address)
         assert second.ended() == 5
-        said = [line for line in second.err if line.startswith("clepsydra: ")]
-        assert len(said) == 1
-        assert said[0].startswith(f"clepsydra: cannot listen on {address}: ")
+        sentences = [line for line in second.err if line.startswith("clepsydra: ")]
+        assert len(sentences) == 1
+        assert sentences[0].startswith(f"clepsydra: cannot listen on {address}: ")
 
 
 def test_scheduler_and_worker_as_processes_of_their_own(start: Start, command: Command) -> None:

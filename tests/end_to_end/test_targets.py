@@ -1,4 +1,4 @@
-"""What a worker executes, from the flags of `add` to what arrives."""
+"""Targets from the flags of `add` to the request, the call or the log line."""
 
 import asyncio
 import resource
@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.end_to_end.conftest import Command, StartUp
-from tests.end_to_end.processes import PATIENCE_S
+from tests.end_to_end.processes import TIMEOUT_S
 
 _HANDLERS = """
 from pydantic import BaseModel
@@ -46,7 +46,7 @@ class Received(NamedTuple):
 
 
 class Target:
-    """An HTTP server that keeps what it receives, and answers with the statuses it was given, in turn."""
+    """An HTTP server that keeps the requests, and answers with these statuses one after the other."""
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[Received] = asyncio.Queue()
@@ -59,7 +59,7 @@ class Target:
         return web.Response(status=self.statuses.pop(0) if self.statuses else 200)
 
     async def next(self) -> Received:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             return await self.received.get()
 
 
@@ -94,7 +94,7 @@ async def test_an_http_request_arrives_with_its_context(start_up: StartUp, comma
     assert up.stop() == 0
 
 
-async def test_a_periodic_request_comes_again_with_another_key(
+async def test_each_run_of_a_periodic_request_has_another_key(
     start_up: StartUp, command: Command, target: Target
 ) -> None:
     up = start_up()
@@ -115,19 +115,19 @@ def test_python_handlers_are_found_and_called(start_up: StartUp, command: Comman
     assert failed["error"] == "nothing can be done about order 8"
     up.wait_for_event("an attempt failed", action="order-7")
 
-    # A stopping worker finishes what runs, and the next one carries out the rest.
+    # A stopping worker finishes its attempts.
     assert up.stop() == 0
     assert (tmp_path / "invoices.txt").read_text().splitlines()[0] == "7 order-7 1"
 
 
-def test_a_handler_that_is_not_there_is_said_so(start_up: StartUp, command: Command) -> None:
+def test_a_missing_handler_fails_the_attempt(start_up: StartUp, command: Command) -> None:
     up = start_up("--name", "w1")
     command("add", "lost", "--handler", "nobody", "--max-attempts", "1", "--server", up.address)
     failed = up.wait_for_event("an attempt failed", action="lost")
     assert failed["error"].startswith('no handler named "nobody" is registered on worker w1')
 
 
-def test_as_many_connections_may_be_open_as_the_system_allows(start_up: StartUp) -> None:
+def test_a_server_raises_its_limit_of_open_files(start_up: StartUp) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard // 2, hard))
     try:

@@ -1,4 +1,4 @@
-"""A scheduler behind TLS, and a command that trusts it."""
+"""A scheduler with TLS, and commands that trust it or do not."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ _PEM = Path(__file__).with_name("tls.pem")
 _SERVER = {"CLEPSYDRA_SCHEDULER_TLS_CERT_FILE": str(_PEM), "CLEPSYDRA_SCHEDULER_TLS_KEY_FILE": str(_PEM)}
 
 
-def test_a_scheduler_behind_tls(start_up: StartUp, command: Command) -> None:
+def test_a_scheduler_with_tls(start_up: StartUp, command: Command) -> None:
     server = ["--server", start_up(**_SERVER).address]
     trusting = ["--set", "server_tls=true", "--set", f"server_ca_file={_PEM}"]
     assert command("add", "safe", "--in", "1d", "--log", "x", *server, *trusting).code == 0

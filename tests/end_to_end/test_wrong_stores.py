@@ -1,4 +1,4 @@
-"""Stores that cannot be used: each command that needs one says why, and what to do, and ends with its exit code."""
+"""Stores that cannot be used: each command says why and what to do, with the documented exit code."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from tests.end_to_end.conftest import Command
-from tests.end_to_end.damaging import make_read_only
+from tests.end_to_end.damage import make_read_only
 
 _LOOKING = ("locks", "stats", "audit")
 _SERVING = ("scheduler", "worker")
@@ -42,7 +42,7 @@ def store(command: Command, tmp_path: Path) -> Path:
         ("sqlite:///:memory:", "what is only in memory would be lost"),
     ],
 )
-def test_urls_that_name_no_store(command: Command, name: str, url: str, sentence: str) -> None:
+def test_wrong_urls(command: Command, name: str, url: str, sentence: str) -> None:
     refused = command(name, "--store", url)
     assert refused.code == 2
     assert sentence in refused.err
@@ -77,7 +77,7 @@ def test_a_file_that_is_not_a_database(command: Command, tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("name", _EVERY)
-def test_a_database_of_somebody_else(command: Command, tmp_path: Path, name: str) -> None:
+def test_a_database_that_is_not_a_store(command: Command, tmp_path: Path, name: str) -> None:
     connection = apsw.Connection(str(tmp_path / "other.db"))
     connection.execute("CREATE TABLE theirs (x)")
     connection.close()
@@ -100,21 +100,21 @@ def test_a_schema_that_is_too_new(command: Command, store: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", [*_SERVING, "up"])
-def test_a_store_that_is_read_only(command: Command, store: Path, name: str) -> None:
+def test_servers_refuse_a_read_only_store(command: Command, store: Path, name: str) -> None:
     make_read_only(store)
     sentence = "the store good.db is read-only; check the permissions of the file and of its folder"
     _refused(command, name, "sqlite:///good.db", 5, sentence)
 
 
 @pytest.mark.parametrize("name", [*_LOOKING, "init"])
-def test_a_store_that_is_read_only_can_be_looked_at(command: Command, store: Path, name: str) -> None:
+def test_commands_that_only_read_take_a_read_only_store(command: Command, store: Path, name: str) -> None:
     make_read_only(store)
     assert command(name, "--store", "sqlite:///good.db").code == 0
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda content: content[:100]])
 @pytest.mark.parametrize("name", _EVERY)
-def test_a_store_that_is_corrupt(command: Command, store: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
+def test_a_corrupt_store(command: Command, store: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
     store.write_bytes(damage(store.read_bytes()))
     refused = command(name, "--store", "sqlite:///good.db")
     assert refused.code == 5

@@ -1,4 +1,4 @@
-"""Where settings come from, who wins, and what is refused with which sentence."""
+"""The settings loader: origins, precedence, and the sentences of its refusals."""
 
 import re
 import tomllib
@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from clepsydra.core.lifecycle import FASTPATH_VARIABLE
 from clepsydra.tools.exits import Exit, Failure
-from clepsydra.tools.settings import SETTINGS, Setting, Settings
-from clepsydra.tools.settings_text import as_toml
-from clepsydra.tools.sources import Flag, effective_settings
+from clepsydra.tools.settings.loader import GivenValue, load_settings
+from clepsydra.tools.settings.model import SETTINGS, Setting, Settings
+from clepsydra.tools.settings.toml import as_toml
 
 LEASE = ("worker", "lease_ms")
 
@@ -32,13 +33,13 @@ class ConfigFile:
 
 def _refusal(config: str | None = None, **variables: str) -> str:
     with pytest.raises(Failure) as refused:
-        effective_settings(config, variables, {})
+        load_settings(config, variables, {})
     assert refused.value.code is Exit.USAGE
     return str(refused.value)
 
 
-def test_the_defaults_need_no_source() -> None:
-    settings, origins = effective_settings(None, {}, {})
+def test_the_defaults_need_no_origin() -> None:
+    settings, origins = load_settings(None, {}, {})
     assert settings == Settings()
     assert settings.store == "sqlite:///clepsydra.db"
     assert settings.scheduler.listen == settings.server == "127.0.0.1:7070"
@@ -48,7 +49,7 @@ def test_the_defaults_need_no_source() -> None:
 def test_flags_beat_the_environment_which_beats_the_file(config: ConfigFile) -> None:
     name = config.holding("[worker]\nlease_ms = 11000\ngrace_ms = 1001\nloops = 1\n")
     environment = {"CLEPSYDRA_WORKER_LEASE_MS": "12000", "CLEPSYDRA_WORKER_GRACE_MS": "1002", "HOME": "/"}
-    settings, origins = effective_settings(name, environment, {LEASE: Flag("--set", 13000)})
+    settings, origins = load_settings(name, environment, {LEASE: GivenValue(13000, "--set")})
     assert (settings.worker.lease_ms, settings.worker.grace_ms, settings.worker.loops) == (13000, 1002, 1)
     assert origins == {
         LEASE: "--set",
@@ -59,8 +60,8 @@ def test_flags_beat_the_environment_which_beats_the_file(config: ConfigFile) -> 
 
 def test_the_file_may_be_named_by_the_environment(config: ConfigFile) -> None:
     name = config.holding('store = "sqlite:///other.db"')
-    assert effective_settings(None, {"CLEPSYDRA_CONFIG": name}, {}).settings.store == "sqlite:///other.db"
-    # A flag that names another file wins.
+    assert load_settings(None, {"CLEPSYDRA_CONFIG": name}, {}).settings.store == "sqlite:///other.db"
+    # A flag with another file has precedence.
     assert _refusal("missing.toml", CLEPSYDRA_CONFIG=name).startswith("the configuration file missing.toml ")
 
 
@@ -71,13 +72,13 @@ def test_every_setting_can_be_given_in_the_environment_and_in_a_file(setting: Se
     if setting.key.startswith("scheduler.tls_"):
         others = {"CLEPSYDRA_SCHEDULER_TLS_CERT_FILE": "x", "CLEPSYDRA_SCHEDULER_TLS_KEY_FILE": "x"}
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    from_environment = effective_settings(None, {**others, setting.variable: text}, {}).settings
+    from_environment = load_settings(None, {**others, setting.variable: text}, {}).settings
     assert _value(from_environment, setting) == value
 
     others.pop(setting.variable, None)
     *section, name = setting.path
     written = f"{name} = {text if isinstance(value, int) else repr(str(value))}"
-    from_file = effective_settings(config.holding("".join(f"[{s}]\n" for s in section) + written), others, {}).settings
+    from_file = load_settings(config.holding("".join(f"[{s}]\n" for s in section) + written), others, {}).settings
     assert _value(from_file, setting) == value
 
 
@@ -88,7 +89,7 @@ def _value(settings: Settings, setting: Setting) -> Any:
     return value
 
 
-# Those of which a value next to the default would not do.
+# Settings whose type or default allows no "default + 1".
 _OTHERS: dict[str, Any] = {
     "store": "sqlite:///a.db",
     "server": "b:1",
@@ -131,7 +132,7 @@ def _another(setting: Setting) -> Any:
         ("[log]\nlevel = 'loud'", "log.level should be 'debug', 'info', 'warning' or 'error', not \"loud\""),
     ],
 )
-def test_what_a_file_may_not_say(config: ConfigFile, text: str, sentence: str) -> None:
+def test_wrong_content_of_a_file(config: ConfigFile, text: str, sentence: str) -> None:
     assert _refusal(config.holding(text)) == f"{config.name}: {sentence}"
 
 
@@ -172,7 +173,7 @@ def test_a_wrong_value_in_the_environment(name: str, value: str, sentence: str) 
     assert _refusal(**{name: value}) == f"{name}: {sentence}"
 
 
-def test_what_kubernetes_puts_into_the_environment_is_let_through() -> None:
+def test_variables_that_kubernetes_sets_are_ignored() -> None:
     links = {
         "CLEPSYDRA_PORT": "tcp://10.0.0.1:7070",
         "CLEPSYDRA_SERVICE_HOST": "10.0.0.1",
@@ -183,8 +184,13 @@ def test_what_kubernetes_puts_into_the_environment_is_let_through() -> None:
         "CLEPSYDRA_SCHEDULER_SERVICE_HOST": "10.0.0.1",
         "CLEPSYDRA_SCHEDULER_PORT": "tcp://10.0.0.1:7070",
     }
-    assert effective_settings(None, links, {}).settings == Settings()
+    assert load_settings(None, links, {}).settings == Settings()
     assert _refusal(CLEPSYDRA_PORT="7070").startswith("the environment variable CLEPSYDRA_PORT is not a setting")
+
+
+def test_the_variable_of_the_fast_path_is_not_a_setting() -> None:
+    settings, origins = load_settings(None, {FASTPATH_VARIABLE: "off"}, {})
+    assert (settings, origins) == (Settings(), {})
 
 
 @pytest.mark.parametrize(
@@ -212,8 +218,8 @@ def test_what_kubernetes_puts_into_the_environment_is_let_through() -> None:
         ),
         (
             {"CLEPSYDRA_SERVER_CA_FILE": "x"},
-            "the settings contradict each other (CLEPSYDRA_SERVER_CA_FILE): server_ca_file has a meaning with "
-            "server_tls alone: set that too, or leave it out",
+            "the settings contradict each other (CLEPSYDRA_SERVER_CA_FILE): server_ca_file needs "
+            "server_tls: set that too, or leave server_ca_file out",
         ),
     ],
 )
@@ -229,14 +235,14 @@ def test_all_mistakes_are_reported_together(config: ConfigFile) -> None:
     ]
 
 
-def test_what_config_prints_can_be_read_back(config: ConfigFile) -> None:
+def test_the_output_of_config_can_be_read_back(config: ConfigFile) -> None:
     given = {"CLEPSYDRA_WORKER_NAME": 'w "1" \x7f \u2603', "CLEPSYDRA_STORE": "sqlite:///a b.db"}
-    effective = effective_settings(None, given, {})
-    printed = as_toml(effective)
+    loaded = load_settings(None, given, {})
+    printed = as_toml(loaded)
     assert 'store = "sqlite:///a b.db"  # CLEPSYDRA_STORE' in printed
     assert "lease_ms = 30000  # default" in printed
     assert tomllib.loads(printed)
-    assert effective_settings(config.holding(printed), {}, {}).settings == effective.settings
+    assert load_settings(config.holding(printed), {}, {}).settings == loaded.settings
 
 
 def test_the_documentation_lists_every_setting_as_it_is() -> None:

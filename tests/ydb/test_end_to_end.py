@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.processes import PATIENCE_S, Process, Result, Up, clepsydra, eventually
+from tests.end_to_end.processes import TIMEOUT_S, Process, Result, Up, clepsydra, eventually
 
 ROOT = Path(__file__).parents[2]
 ACTIONS = 150
@@ -25,7 +25,7 @@ def store() -> Iterator[str]:
     port = int(endpoint.stdout.readline())
     yield f"ydb://127.0.0.1:{port}/local?path=timers"
     endpoint.terminate()
-    endpoint.wait(PATIENCE_S)
+    endpoint.wait(TIMEOUT_S)
     endpoint.stdout.close()
 
 

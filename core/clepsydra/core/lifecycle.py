@@ -27,10 +27,13 @@ from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
 
+# Tests set this to "off", to show that nothing but speed depends on the fast path.
+FASTPATH_VARIABLE = "CLEPSYDRA_FASTPATH"
+
 
 def _load_fastpath() -> ModuleType | None:
-    """The folder may be deleted. Tests turn it off with a variable, to show that nothing but speed depends on it."""
-    if os.environ.get("CLEPSYDRA_FASTPATH") == "off" or find_spec("clepsydra.core.fastpath") is None:
+    """The folder may be deleted."""
+    if os.environ.get(FASTPATH_VARIABLE) == "off" or find_spec("clepsydra.core.fastpath") is None:
         return None
     return import_module("clepsydra.core.fastpath")
 

@@ -1,7 +1,7 @@
 """The command `clepsydra`.
 
-A command's module is imported when the command is called, so that `--help` answers at once. Whatever goes wrong ends
-as one sentence on stderr and an exit code: never as a traceback.
+The module of a command is imported when the command is called, so that `--help` answers at once. Every error ends as
+one sentence on stderr and an exit code, never as a traceback.
 """
 
 import os
@@ -19,54 +19,59 @@ from clepsydra.tools.exits import Exit, Failure
 
 
 class Entry(NamedTuple):
-    """A command: where it is, and what the list of commands says about it."""
+    """A command in the list of commands."""
 
-    module: str
     summary: str
+    # The module in the section's folder, if its name is not the name of the command.
+    module: str | None = None
 
 
+# Each section of the help text is a folder in `clepsydra.tools.commands`.
 _SECTIONS: dict[str, dict[str, Entry]] = {
-    "Run": {
-        "up": Entry("up", "Everything in one process: store, scheduler and worker."),
-        "init": Entry("init", "Make a store, with its number of shards."),
-        "scheduler": Entry("scheduler", "Serve the gRPC API on a store."),
-        "worker": Entry("worker", "Execute the actions of a store."),
+    "run": {
+        "up": Entry("Run a store, a scheduler and a worker in one process."),
+        "init": Entry("Make a store, with its number of shards."),
+        "scheduler": Entry("Serve the gRPC API on a store."),
+        "worker": Entry("Execute the actions of a store."),
     },
-    "Actions": {
-        "add": Entry("add", "Schedule an action, or a file of them."),
-        "get": Entry("reading", "Show an action."),
-        "list": Entry("reading", "List actions."),
-        "update": Entry("update", "Change what an action does, or when."),
-        "rm": Entry("changing", "Remove actions."),
-        "pause": Entry("changing", "Hold actions back."),
-        "resume": Entry("changing", "Let paused actions go on."),
-        "run": Entry("changing", "Run actions now."),
+    "actions": {
+        "add": Entry("Schedule an action, or a file of actions."),
+        "get": Entry("Show an action."),
+        "list": Entry("List actions."),
+        "update": Entry("Change what an action does, or when."),
+        "rm": Entry("Remove actions."),
+        "pause": Entry("Pause actions.", module="state_changes"),
+        "resume": Entry("Resume paused actions.", module="state_changes"),
+        "run": Entry("Run actions now.", module="state_changes"),
     },
-    "Operate": {
-        "locks": Entry("locks", "Show which worker holds which shard, and what waits there."),
-        "stats": Entry("stats", "Count what is in a store."),
-        "audit": Entry("audit", "Check that every action has exactly one live row."),
-        "config": Entry("config", "Show the settings, and where each comes from."),
+    "operate": {
+        "locks": Entry("Show which worker holds which shard, and what waits there."),
+        "stats": Entry("Count what is in a store."),
+        "audit": Entry("Check that every action has exactly one live row."),
+        "config": Entry("Show the settings, and the origin of each."),
     },
 }
-_ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
+_MODULES = {
+    name: f"clepsydra.tools.commands.{section}.{entry.module or name}"
+    for section, entries in _SECTIONS.items()
+    for name, entry in entries.items()
+}
 
 
 class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_ENTRIES)
+        return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = _ENTRIES.get(cmd_name)
-        if entry is None:
+        module = _MODULES.get(cmd_name)
+        if module is None:
             return None
-        module = import_module(f"clepsydra.tools.commands.{entry.module}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(import_module(module), f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, entries in _SECTIONS.items():
-            with formatter.section(title):
+        for section, entries in _SECTIONS.items():
+            with formatter.section(section.capitalize()):
                 formatter.write_dl([(name, entry.summary) for name, entry in entries.items()])
 
 
@@ -88,20 +93,22 @@ A first action in a minute:
   clepsydra add hello --in 5s --log "hello"     (in another terminal)
   clepsydra get hello
 
-Every command explains itself with --help. Exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 not found,
-4 refused in the present state, 5 no scheduler or no store.""",
+Every command has --help. Exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 not found, 4 refused in the
+present state, 5 no scheduler or no store.""",
 )
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Which one.")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
+)
 @click.pass_context
 def clepsydra(ctx: click.Context) -> None:
-    """Schedule actions: an HTTP request, a Python handler or a log line, once or again and again, with none lost."""
+    """Schedule actions: an HTTP request, a Python handler or a log line, once or periodically, with none lost."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 def main() -> None:
-    """What the installed script calls."""
-    # gRPC's own lines on stderr would come on top of the one sentence; whoever wants them sets the variable.
+    """The entry point of the installed script."""
+    # Without this, gRPC writes lines of its own to stderr before the one sentence.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(sys.argv[1:]))
 
@@ -109,7 +116,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        return _carry_out(arguments)
+        return _call(arguments)
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "clepsydra"
         return _fail(f"{_one_sentence(error.format_message())} (see {where} --help)", Exit.USAGE)
@@ -118,31 +125,31 @@ def run(arguments: Sequence[str]) -> int:
     except Failure as error:
         return _fail(str(error), error.code)
     except StoreError as error:
-        return _fail(str(error), _code_of_store(error))
+        return _fail(str(error), _exit_of_store_error(error))
     except (KeyboardInterrupt, click.Abort):
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # Whoever read the output has seen enough. Python must not stumble over the rest when it ends.
+        # The reader of the output has gone. At exit, Python must not fail to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except SystemExit as ended:
-        # How click ends when the reader of its output has gone; and, with 0, when it completed a line of the shell.
+        # click exits with 1 when the reader of its output has gone, and with 0 after a shell completion.
         return 128 + signal.SIGPIPE if ended.code == 1 else Exit.OK
     except OSError as error:
-        return _fail(f"the operating system refused: {error}", Exit.UNAVAILABLE)
+        return _fail(f"an operating system error: {error}", Exit.UNAVAILABLE)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         return _fail(f"a defect of Clepsydra: {type(error).__name__}: {error} ({place}); please report it", Exit.DEFECT)
 
 
-def _carry_out(arguments: Sequence[str]) -> int:
+def _call(arguments: Sequence[str]) -> int:
     returned: Any = clepsydra.main(list(arguments), prog_name="clepsydra", standalone_mode=False)
     sys.stdout.flush()
     return returned if isinstance(returned, int) else Exit.OK
 
 
-def _code_of_store(error: StoreError) -> Exit:
+def _exit_of_store_error(error: StoreError) -> Exit:
     if isinstance(error, WrongUrl):
         return Exit.USAGE
     return Exit.REFUSED if isinstance(error, OtherShards) else Exit.UNAVAILABLE
@@ -154,6 +161,6 @@ def _one_sentence(message: str) -> str:
 
 def _fail(sentences: str, code: Exit) -> int:
     for sentence in sentences.splitlines():
-        # An indented line tells more of the sentence before it.
+        # An indented line belongs to the sentence before it.
         click.echo(sentence if sentence.startswith(" ") else f"clepsydra: {sentence}", err=True)
     return code

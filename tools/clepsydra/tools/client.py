@@ -1,4 +1,7 @@
-"""Calls to a scheduler. What it refuses becomes a `Failure` with its words; what never arrived, one with advice."""
+"""Calls to a scheduler.
+
+A refusal becomes a `Failure` with the scheduler's message. A call that reached no scheduler becomes one with advice.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +12,10 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from clepsydra.tools.exits import Exit, Failure
-from clepsydra.tools.settings import Settings
+from clepsydra.tools.settings.model import Settings
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
-_EXITS = {
+_EXIT_OF_STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: Exit.USAGE,
     grpc.StatusCode.OUT_OF_RANGE: Exit.USAGE,
     grpc.StatusCode.NOT_FOUND: Exit.NOT_FOUND,
@@ -20,9 +23,9 @@ _EXITS = {
     grpc.StatusCode.ABORTED: Exit.REFUSED,
     grpc.StatusCode.FAILED_PRECONDITION: Exit.REFUSED,
 }
-_EXITS_BY_NUMBER = {code.value[0]: exit_code for code, exit_code in _EXITS.items()}
+_EXIT_OF_CODE = {code.value[0]: exit_code for code, exit_code in _EXIT_OF_STATUS.items()}
 
-# A scheduler is a neighbour, not a site on the web: a proxy for those would not reach it.
+# HTTP proxies are for web sites; a scheduler is usually in the same network, where a proxy does not reach it.
 _OPTIONS = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1)]
 
 
@@ -33,7 +36,7 @@ class Client:
         self._timeout_s = settings.call_timeout_ms / 1000
 
     def call(self, method: str, request: Any) -> Any:
-        """Call a method of the service. Raises Failure."""
+        """Call a method of the service once. Raises Failure."""
         try:
             return getattr(self._stub, method)(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
@@ -42,12 +45,12 @@ class Client:
     def _failure(self, error: Any) -> Failure:
         status = rpc_status.from_call(error)
         if status is not None:
-            return failure_of(status)
+            return failure_from_status(status)
         code, details = error.code(), error.details()
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return Failure(
                 f"the scheduler at {self._server} did not answer within {self._timeout_s:g} s: the call may have taken "
-                "effect; with --request-id it can be repeated safely",
+                "effect; with --request-id it is safe to repeat",
                 Exit.UNAVAILABLE,
             )
         if code is grpc.StatusCode.UNAVAILABLE:
@@ -57,25 +60,25 @@ class Client:
                 Exit.UNAVAILABLE,
             )
         return Failure(
-            f"what answers at {self._server} is not a scheduler, or fails: {code.name}, {details}", Exit.UNAVAILABLE
+            f"the server at {self._server} is not a scheduler, or fails: {code.name}, {details}", Exit.UNAVAILABLE
         )
 
 
 @contextmanager
-def connected(settings: Settings) -> Iterator[Client]:
-    """A client of the scheduler that the settings name."""
+def scheduler_client(settings: Settings) -> Iterator[Client]:
+    """A client of the scheduler in the settings."""
     with _channel(settings) as channel:
         yield Client(SchedulerServiceStub(channel), settings)  # type: ignore[no-untyped-call]
 
 
-def failure_of(status: status_pb2.Status) -> Failure:
-    """A scheduler's refusal: its message, and every field that it names if there are several."""
+def failure_from_status(status: status_pb2.Status) -> Failure:
+    """A refusal: the scheduler's message, and below it one line for each field if more than one is wrong."""
     lines = [status.message]
     for detail in status.details:
-        refused = error_details_pb2.BadRequest()
-        if detail.Unpack(refused) and len(refused.field_violations) > 1:
-            lines += [f"  {violation.field}: {violation.description}" for violation in refused.field_violations]
-    return Failure("\n".join(lines), _EXITS_BY_NUMBER.get(status.code, Exit.UNAVAILABLE))
+        request = error_details_pb2.BadRequest()
+        if detail.Unpack(request) and len(request.field_violations) > 1:
+            lines += [f"  {violation.field}: {violation.description}" for violation in request.field_violations]
+    return Failure("\n".join(lines), _EXIT_OF_CODE.get(status.code, Exit.UNAVAILABLE))
 
 
 def _channel(settings: Settings) -> grpc.Channel:

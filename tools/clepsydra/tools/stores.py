@@ -9,8 +9,8 @@ from clepsydra.store.url import open_store
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Store]:
-    """For commands that look: a store that is read-only will do."""
+async def readable_store(url: str) -> AsyncIterator[Store]:
+    """For commands that only read: the store may be read-only."""
     store = await open_store(url, SystemClock())
     try:
         yield store
@@ -19,8 +19,8 @@ async def opened(url: str) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def opened_for_writing(url: str) -> AsyncIterator[Store]:
-    """For servers: a store that cannot be written to is refused here, and not at the first call."""
-    async with opened(url) as store:
+async def writable_store(url: str) -> AsyncIterator[Store]:
+    """For servers and repairs: a read-only store is refused here, not at the first write."""
+    async with readable_store(url) as store:
         await store.check_writable()
         yield store

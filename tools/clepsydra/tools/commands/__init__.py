@@ -1,1 +1,1 @@
-"""The commands, one module for each or for a few that are alike. A command `x` is the function `x_command`."""
+"""The commands, in a folder for each section of the help text. The command `x` is the function `x_command`."""

@@ -1,0 +1,34 @@
+"""What `rm`, `pause`, `resume` and `run` have in common: they take one or more ids."""
+
+from collections.abc import Callable, Sequence
+
+import click
+
+from clepsydra.tools.client import Client, scheduler_client
+from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.settings.model import Settings
+
+ids_argument = click.argument("action_ids", metavar="ID...", nargs=-1, required=True)
+etag_flag = click.option("--etag", default="", help="Refuse if the action has another etag.")
+request_id_flag = click.option("--request-id", default="", help="Makes it safe to repeat the call.")
+
+
+def check_one_action(action_ids: Sequence[str], etag: str, request_id: str) -> None:
+    """Refuse an etag or a request id together with more than one action."""
+    if len(action_ids) > 1 and (etag or request_id):
+        raise click.UsageError(f"{'--etag' if etag else '--request-id'} belongs to one action: name only one")
+
+
+def for_each_action(settings: Settings, action_ids: Sequence[str], call: Callable[[Client, str], None]) -> int:
+    """Make the call for each action, even if it failed for another. Returns the exit code of the first failure."""
+    code = Exit.OK
+    with scheduler_client(settings) as client:
+        for action_id in action_ids:
+            try:
+                call(client, action_id)
+            except Failure as error:
+                if len(action_ids) == 1 or error.code is Exit.UNAVAILABLE:
+                    raise
+                click.echo(f"clepsydra: {error}", err=True)
+                code = code or error.code
+    return code

@@ -1,0 +1,70 @@
+"""`clepsydra get`: shows an action."""
+
+from collections.abc import Iterator
+
+import click
+
+from clepsydra.core.clock import SystemClock
+from clepsydra.core.times import us_of
+from clepsydra.tools.client import scheduler_client
+from clepsydra.tools.format.actions import (
+    format_attempt,
+    format_counters,
+    format_next,
+    format_recurrence,
+    format_state,
+    format_target,
+)
+from clepsydra.tools.format.json_output import print_message
+from clepsydra.tools.format.tables import console, name_value_table
+from clepsydra.tools.format.text import printable
+from clepsydra.tools.format.times import rfc3339
+from clepsydra.tools.settings import flags
+from clepsydra.tools.settings.model import Settings
+from clepsydra.tools.spec_flags.table import FLAGS
+from clepsydra.v1.action_pb2 import ScheduledAction
+from clepsydra.v1.scheduler_pb2 import GetActionRequest
+
+
+@click.command(
+    "get",
+    epilog="""\b
+Examples:
+  clepsydra get hello
+  clepsydra get hello --json
+
+Fields with their default are left out, bodies and payloads are shown by their size, headers by their names. --json
+prints everything.""",
+)
+@click.argument("action_id", metavar="ID")
+@flags.as_json
+@flags.server
+@flags.with_settings
+def get_command(settings: Settings, action_id: str, as_json: bool) -> None:
+    """Show an action: what it does, when, and how its attempts went."""
+    with scheduler_client(settings) as client:
+        action = client.call("GetAction", GetActionRequest(id=action_id))
+    if as_json:
+        print_message(action)
+    else:
+        console().print(name_value_table(_lines(action, SystemClock().now_us())))
+
+
+def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
+    meta, spec, status = action.meta, action.spec, action.status
+    state = format_state(status)
+    yield "id", meta.id
+    yield "state", f"{state}: {printable(status.reason)}" if status.reason else state
+    yield "next", format_next(status, now_us)
+    yield "recurrence", format_recurrence(spec)
+    yield "target", format_target(spec)
+    for flag in FLAGS:
+        text = flag.show(action) if flag.has_own_line else None
+        if text is not None:
+            yield flag.title, text
+    yield "counters", format_counters(status.counters)
+    if status.HasField("last_attempt"):
+        yield "last attempt", format_attempt(status.last_attempt)
+    yield "created", rfc3339(us_of(meta.create_time))
+    yield "updated", rfc3339(us_of(meta.update_time))
+    yield "etag", f"{meta.etag} (revision {meta.revision})"

@@ -1,0 +1,75 @@
+"""`clepsydra list`: lists actions."""
+
+from collections.abc import Iterator
+
+import click
+
+from clepsydra.core.clock import SystemClock
+from clepsydra.core.limits import PAGE_SIZE_MAX
+from clepsydra.tools.client import Client, scheduler_client
+from clepsydra.tools.format.actions import format_next, format_recurrence, format_state, format_target
+from clepsydra.tools.format.json_output import print_message
+from clepsydra.tools.format.tables import console, table
+from clepsydra.tools.settings import flags
+from clepsydra.tools.settings.model import Settings
+from clepsydra.v1.action_pb2 import ScheduledAction
+from clepsydra.v1.scheduler_pb2 import ListActionsRequest, ListActionsResponse
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  clepsydra list
+  clepsydra list --all --json > actions.jsonl
+  clepsydra list --limit 20 --page-token TOKEN
+
+The order is stable, but it is not the order of creation. --json prints one action a line.""",
+)
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most actions to list.")
+@click.option("--all", "everything", is_flag=True, help="List all actions.")
+@click.option("--page-token", default="", help="Continue where another list ended.")
+@flags.as_json
+@flags.server
+@flags.with_settings
+def list_command(settings: Settings, limit: int, everything: bool, page_token: str, as_json: bool) -> None:
+    """List actions with their states."""
+    rows = []
+    next_token = ""
+    with scheduler_client(settings) as client:
+        now_us = SystemClock().now_us()
+        for page in _pages(client, None if everything else limit, page_token):
+            next_token = page.next_page_token
+            for action in page.actions:
+                if as_json:
+                    print_message(action, in_one_line=True)
+                else:
+                    rows.append(_row(action, now_us))
+    if not as_json:
+        console().print(table(["ID", "STATE", "NEXT", "RUNS", "RECURRENCE", "TARGET"], rows, right=["RUNS"]))
+    if next_token:
+        click.echo(f"There are more: --all, or --page-token {next_token}", err=True)
+
+
+def _pages(client: Client, limit: int | None, token: str) -> Iterator[ListActionsResponse]:
+    """Pages up to the limit or the end. The last page has a token if there are more actions."""
+    left = limit
+    while True:
+        size = PAGE_SIZE_MAX if left is None else min(left, PAGE_SIZE_MAX)
+        page = client.call("ListActions", ListActionsRequest(page_size=size, page_token=token))
+        yield page
+        token = page.next_page_token
+        left = None if left is None else left - len(page.actions)
+        if not token or left == 0:
+            return
+
+
+def _row(action: ScheduledAction, now_us: int) -> list[str]:
+    return [
+        action.meta.id,
+        format_state(action.status),
+        format_next(action.status, now_us),
+        f"{action.status.counters.runs}",
+        format_recurrence(action.spec),
+        format_target(action.spec),
+    ]

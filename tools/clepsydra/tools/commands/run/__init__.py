@@ -1,0 +1,1 @@
+"""Commands that make a store, or run servers on it."""

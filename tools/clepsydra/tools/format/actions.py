@@ -1,0 +1,91 @@
+"""An action for people: its state, its next time, its recurrence, its target, its last attempt."""
+
+from clepsydra.core.action.state_machine import ENDED, LIVE
+from clepsydra.core.targets import describe_target
+from clepsydra.core.times import SECOND_US, duration_us, us_of
+from clepsydra.tools.format.durations import exact_duration
+from clepsydra.tools.format.text import printable
+from clepsydra.tools.format.times import relative_time, rfc3339, to_the_second
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Attempt, Counters, Periodic, ScheduledAction, Spec, State, Status
+
+
+def format_state(status: Status) -> str:
+    """The name of the state in the API.
+
+    >>> format_state(Status(state=action_pb2.RETRYING)), format_state(Status())
+    ('RETRYING', 'UNREADABLE')
+    """
+    if status.state == action_pb2.STATE_UNSPECIFIED:
+        return "UNREADABLE"
+    return State.Name(status.state) if status.state in State.values() else f"STATE {status.state}"
+
+
+def format_next(status: Status, now_us: int) -> str:
+    """The time of the next attempt; for an ended action, how long it is kept."""
+    at_us = us_of(status.scheduled_time)
+    if status.state in LIVE:
+        is_now = 0 <= now_us - at_us < SECOND_US
+        return f"{to_the_second(at_us)} ({'now' if is_now else relative_time(at_us, now_us)})"
+    if status.state in ENDED:
+        return f"kept until {to_the_second(at_us)}"
+    return "-"
+
+
+def format_recurrence(spec: Spec) -> str:
+    """
+    >>> format_recurrence(Spec())
+    'once'
+    """
+    if not spec.schedule.HasField("periodic"):
+        return "once"
+    periodic = spec.schedule.periodic
+    parts = [f"every {exact_duration(duration_us(periodic.interval))}"]
+    if periodic.mode == Periodic.DRIFT:
+        parts.append("after the end of the last run")
+    if periodic.HasField("end_time"):
+        parts.append(f"until {rfc3339(us_of(periodic.end_time))}")
+    if periodic.max_runs:
+        parts.append(f"{periodic.max_runs} runs at most")
+    return ", ".join(parts)
+
+
+def format_target(spec: Spec) -> str:
+    return printable(describe_target(spec))
+
+
+def format_counters(counters: Counters) -> str:
+    """The counters that are not zero.
+
+    >>> format_counters(Counters(runs=2, succeeded_attempts=3))
+    'succeeded attempts: 3, runs: 2'
+    """
+    return (
+        ", ".join(f"{field.name.replace('_', ' ')}: {number}" for field, number in counters.ListFields()) or "none yet"
+    )
+
+
+def format_attempt(attempt: Attempt) -> str:
+    outcome = Attempt.Outcome.Name(attempt.outcome).lower() if attempt.outcome in Attempt.Outcome.values() else "?"
+    took_us = max(us_of(attempt.end_time) - us_of(attempt.start_time), 0)
+    line = (
+        f"{outcome} at {rfc3339(us_of(attempt.end_time))}, attempt {attempt.number} on {printable(attempt.worker)}, "
+        f"took {exact_duration(took_us)}"
+    )
+    return f"{line}: {printable(attempt.error)}" if attempt.error else line
+
+
+def format_change(action: ScheduledAction, now_us: int) -> str:
+    """The state of an action after a change, in one line.
+
+    >>> from clepsydra.core.times import timestamp
+    >>> status = Status(state=action_pb2.SCHEDULED, scheduled_time=timestamp(5_000_000))
+    >>> format_change(ScheduledAction(meta={"id": "hello"}, status=status), 0)
+    'hello is scheduled for 1970-01-01T00:00:05Z (in 5s)'
+    """
+    status = action.status
+    line = f"{action.meta.id} is {format_state(status).lower()}"
+    next_time = format_next(status, now_us)
+    if next_time == "-":
+        return line
+    return f"{line} for {next_time}" if status.state in LIVE else f"{line}, {next_time}"

@@ -1,0 +1,18 @@
+"""Text of users, made safe to print; and counted nouns."""
+
+
+def printable(text: str) -> str:
+    """The text in one line. Control characters are escaped, so that the terminal does not obey them.
+
+    >>> printable("a" + chr(27) + "b")
+    'a\\\\x1bb'
+    """
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,25 @@
+"""Flags of a call of a Python handler."""
+
+from clepsydra.tools.fields.flag import SpecFlag
+from clepsydra.tools.fields.types import CONTENT, TEXT
+
+FLAGS = (
+    SpecFlag(
+        "--handler",
+        "spec.handler.name",
+        TEXT,
+        "Call the Python handler with this name.",
+        metavar="NAME",
+        one_of="target",
+        has_own_line=False,
+    ),
+    SpecFlag("--payload", "spec.handler.payload", CONTENT, "The argument of the handler.", needs="--handler"),
+    SpecFlag(
+        "--content-type",
+        "spec.handler.content_type",
+        TEXT,
+        "The media type of the payload.",
+        metavar="TYPE",
+        needs="--handler",
+    ),
+)
