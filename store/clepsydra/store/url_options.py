@@ -45,7 +45,7 @@ class UrlOptions:
             raise WrongUrl(f"the store URL {self._shown!r} has {name}={value}: it can be on or off")
         return value == "on"
 
-    def rest(self) -> dict[str, str]:
+    def remaining(self) -> dict[str, str]:
         """Those that were not taken."""
         return dict(self._values)
 
