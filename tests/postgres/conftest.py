@@ -12,23 +12,23 @@ from clepsydra.store.postgres import PostgresStore
 from tests.conformance.worlds import World
 from tests.postgres.installations import Installation
 from tests.postgres.shared import server_url
-from tests.postgres.wire import Wire, laid
+from tests.postgres.wire import Wire, open_wire
 
 SHARDS = 4
 
 
 @pytest.fixture
 async def installation() -> AsyncIterator[Installation]:
-    """Made, with four shards."""
-    made = Installation()
-    await PostgresStore.install(made.url, SHARDS)
-    yield made
-    await made.drop()
+    """An installation with four shards."""
+    place = Installation()
+    await PostgresStore.install(place.url, SHARDS)
+    yield place
+    await place.drop()
 
 
 @pytest.fixture
 async def operator(installation: Installation) -> AsyncIterator[asyncpg.Connection]:
-    """A connection beside the store's: another process's transaction, or an operator's."""
+    """A connection that is not the store's: an operator's, or another process's."""
     connection = await installation.connect()
     yield connection
     await connection.close()
@@ -43,13 +43,13 @@ async def store(installation: Installation) -> AsyncIterator[PostgresStore]:
 
 @pytest.fixture
 async def wire() -> AsyncIterator[Wire]:
-    async with laid(Wire(server_url())) as made:
-        yield made
+    async with open_wire(Wire(server_url())) as opened:
+        yield opened
 
 
 @pytest.fixture
 async def wired(installation: Installation, wire: Wire) -> AsyncIterator[PostgresStore]:
-    """A store on the same installation, behind a wire that can be cut."""
+    """A store on the same installation, through a wire that can be cut."""
     opened = await PostgresStore.open(installation.through(wire.url), SystemClock())
     yield opened
     await opened.close()

@@ -1,4 +1,4 @@
-"""Schedulers and workers as processes of their own on one store, a client of them, and what became of its actions."""
+"""A fleet on one store: schedulers and workers as processes, a client that creates actions, and what became of them."""
 
 import asyncio
 import os
@@ -18,11 +18,11 @@ from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 from tests.end_to_end.processes import Process, Result, address_in, clepsydra
 from tests.postgres import fleet_handlers
 
-# `make test-postgres` runs the full form.
+# `make test-postgres` sets a larger number.
 ACTIONS = int(os.environ.get("FLEET_ACTIONS", "4000"))
 BATCH = 250
 
-# Short leases, so that what a crash interrupts is taken up again soon.
+# Short leases, so that attempts that a crash interrupts begin again soon.
 _SETTINGS = ["lease_ms=3000", "grace_ms=1000", "lock_life_ms=2000", "heartbeat_ms=500"]
 
 
@@ -35,21 +35,26 @@ class Fleet:
         self.schedulers = [
             Process(["scheduler", "--store", url, "--listen", "127.0.0.1:0"], folder) for _ in range(schedulers)
         ]
-        settings = [word for setting in _SETTINGS for word in ("--set", f"worker.{setting}")]
+        settings = [argument for setting in _SETTINGS for argument in ("--set", f"worker.{setting}")]
         handlers = ["--handlers", fleet_handlers.__name__]
         self.workers = [
             Process(["worker", "--store", url, *handlers, *settings], folder, **variables) for _ in range(workers)
         ]
 
-    @property
-    def addresses(self) -> list[str]:
+    def wait_until_ready(self) -> list[str]:
+        """Wait until every process has opened the store. Returns the addresses of the schedulers.
+
+        A process that finds no server when it starts gives up. So no test may stop the server before this returns.
+        """
+        for worker in self.workers:
+            worker.wait_for_event("the worker has started")
         return [address_in(scheduler.wait_for_out("listens on")) for scheduler in self.schedulers]
 
     def executions(self) -> Counter[str]:
         """How often each action was executed."""
         return Counter(line.partition(" ")[0] for line in self._executions.read_text().splitlines())
 
-    def said(self) -> str:
+    def logs(self) -> str:
         return "\n".join(line for process in (*self.schedulers, *self.workers) for line in process.err)
 
     def audit(self) -> Result:
@@ -57,7 +62,8 @@ class Fleet:
 
     def stop(self) -> None:
         for process in (*self.workers, *self.schedulers):
-            assert process.stop() == 0
+            code = process.stop()
+            assert code == 0, f"a process ended with {code}:\n" + "\n".join(process.err[-20:])
 
     def kill(self) -> None:
         for process in (*self.workers, *self.schedulers):
@@ -74,14 +80,14 @@ def fleet(url: str, folder: Path, *, schedulers: int, workers: int) -> Iterator[
 
 
 class Client:
-    """Creates actions through all schedulers at once, each until it is acknowledged."""
+    """Creates actions through all schedulers at once, and repeats each creation until it is acknowledged."""
 
     def __init__(self, addresses: list[str]) -> None:
         self._addresses = addresses
         self.acknowledged: set[str] = set()
-        # What a try was answered with, where it was not what was asked for.
+        # The errors of creations that were not acknowledged at once.
         self.refusals: Counter[str] = Counter()
-        self.progressed = asyncio.Condition()
+        self._progress = asyncio.Condition()
 
     async def create(self, count: int) -> None:
         ids = [f"fleet-{n:06}" for n in range(count)]
@@ -89,16 +95,16 @@ class Client:
         shares = [batches[n :: len(self._addresses)] for n in range(len(self._addresses))]
         await asyncio.gather(*(map(self._create, self._addresses, shares)))
 
-    async def so_many(self, count: int) -> None:
-        async with self.progressed:
-            await self.progressed.wait_for(lambda: len(self.acknowledged) >= count)
+    async def wait_for_acknowledged(self, count: int) -> None:
+        async with self._progress:
+            await self._progress.wait_for(lambda: len(self.acknowledged) >= count)
 
     async def _create(self, address: str, batches: list[list[str]]) -> None:
         async with grpc.aio.insecure_channel(address) as channel:
             stub = SchedulerServiceStub(channel)  # type: ignore[no-untyped-call]
             for batch in batches:
-                while left := [action_id for action_id in batch if action_id not in self.acknowledged]:
-                    await self._try(stub, left)
+                while pending := [action_id for action_id in batch if action_id not in self.acknowledged]:
+                    await self._try(stub, pending)
 
     async def _try(self, stub: SchedulerServiceStub, ids: list[str]) -> None:
         request = BatchCreateActionsRequest(requests=[_creation(action_id) for action_id in ids])
@@ -112,8 +118,8 @@ class Client:
                 self.acknowledged.add(action_id)
             else:
                 self.refusals[result.error.message] += 1
-        async with self.progressed:
-            self.progressed.notify_all()
+        async with self._progress:
+            self._progress.notify_all()
 
 
 def _creation(action_id: str) -> CreateActionRequest:
@@ -124,7 +130,7 @@ def _creation(action_id: str) -> CreateActionRequest:
     return request
 
 
-async def all_ended(url: str, count: int) -> Counter[tuple[str, int, int]]:
+async def wait_for_ends(url: str, count: int) -> Counter[tuple[str, int, int]]:
     """Wait until no action is left to be executed. Counts actions by state, runs and accepted successes."""
     store = await PostgresStore.open(url, SystemClock())
     try:

@@ -1,4 +1,4 @@
-"""What the workers of a fleet execute: a line for each execution, in one file for all of them."""
+"""The handler of a fleet's workers: it appends a line for each execution to one file that all of them share."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A schema for each test on the server that all of them share."""
+"""A schema for each test, on the server that all tests share."""
 
 import uuid
 from urllib.parse import urlsplit, urlunsplit
@@ -9,7 +9,7 @@ from tests.postgres.shared import server_url
 
 
 class Installation:
-    """A place for an installation: a schema with a name that nobody else has, and that is not there yet."""
+    """A place for an installation: a schema with a unique name, which does not exist yet."""
 
     def __init__(self, server: str | None = None) -> None:
         self.schema = f"test_{uuid.uuid4().hex}"
@@ -17,7 +17,7 @@ class Installation:
         self.url = self.through(self.server)
 
     def through(self, server: str) -> str:
-        """The URL of the installation, if this leads to its server. Its sessions are named after the schema."""
+        """The installation's URL, with another way to its server. Its sessions are named after the schema."""
         return f"{server}{'&' if '?' in server else '?'}schema={self.schema}&application_name={self.schema}"
 
     def as_user(self, name: str, password: str) -> str:
@@ -30,7 +30,7 @@ class Installation:
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
 
     async def connect(self) -> asyncpg.Connection:
-        """A connection as an operator or an application would have one."""
+        """A connection like that of an operator or an application."""
         return await asyncpg.connect(self.server)
 
     async def drop(self) -> None:

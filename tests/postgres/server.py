@@ -16,8 +16,8 @@ from pathlib import Path
 INSTALLATIONS = {16: "pginstall", 18: "pginstall18"}
 NEWEST = 18
 
-# PostgreSQL refuses to run as root, so a process that has become somebody else runs it. This is not left to
-# `subprocess`, which would have to fork, and a fork of a process with gRPC's threads may die.
+# PostgreSQL refuses to run as root, so a process changes its user and then executes it. `subprocess` could change the
+# user only after a fork, and a fork of a process with gRPC's threads may die.
 _USER = "nobody"
 _AS_USER = f"""
 import os, pwd, sys
@@ -28,12 +28,12 @@ os.setuid(user.pw_uid)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
-# Tests kill the server, never the machine, so nothing is lost without a sync, and they run in half the time.
+# Tests kill the server, never the machine, so nothing is lost without a sync, and tests take half the time.
 _FAST = {"fsync": "off", "full_page_writes": "off"}
 
 
 class Server:
-    """A server with a folder of its own, on a unix socket and on a free port of the loopback interface."""
+    """A server with its own folder, on a unix socket and on a free port of the loopback interface."""
 
     def __init__(self, folder: Path, version: int = NEWEST, settings: Mapping[str, str] = _FAST) -> None:
         self._folder = folder
@@ -69,14 +69,14 @@ class Server:
         self._run("pg_ctl", "--wait", f"--log={self._folder / 'log'}", "start")
 
     def start_as_standby_of(self, primary: "Server") -> None:
-        """Follow another server: everything that it commits comes here too, and nothing can be written."""
+        """Follow another server: receive everything that it commits, and accept no writes."""
         here = ("--host=127.0.0.1", f"--port={primary.port}", "--username=postgres")
         self._run("pg_basebackup", *here, "--checkpoint=fast", "--no-sync", "--write-recovery-conf")
         self._configure()
         self.start()
 
     def promote(self) -> None:
-        """From now on it can be written to."""
+        """Accept writes from now on."""
         self._run("pg_ctl", "--wait", "promote")
 
     def stop(self, mode: str) -> None:
@@ -84,7 +84,7 @@ class Server:
             self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
 
     def restart(self, mode: str) -> None:
-        """With mode immediate it dies in the midst of everything, and recovers from its log."""
+        """In mode immediate the server crashes, and recovers from its log."""
         self._run("pg_ctl", "--wait", f"--mode={mode}", f"--log={self._folder / 'log'}", "restart")
 
     @property
@@ -100,7 +100,7 @@ class Server:
             file.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
 
     def _run(self, command: str, *arguments: str) -> None:
-        # What is started here lives on, so its output must not go into a pipe that somebody waits for.
+        # A server that is started here keeps its output open, so the output must not be a pipe that is read to its end.
         with tempfile.TemporaryFile("w+") as output:
             done = subprocess.run(
                 [*self._as_user, self._binaries / command, "-D", self._data, *arguments],
@@ -114,7 +114,7 @@ class Server:
             assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{output.read()}"
 
     def _usable(self, binaries: Path) -> Path:
-        """The binaries, or a copy of them if the user may not reach them where they are."""
+        """The binaries, or a copy of them if the user cannot execute them where they are."""
         version: list[str | Path] = [*self._as_user, binaries / "postgres", "--version"]
         if subprocess.run(version, capture_output=True, check=False).returncode == 0:
             return binaries
@@ -125,7 +125,7 @@ class Server:
 
 @contextlib.contextmanager
 def running(version: int = NEWEST, settings: Mapping[str, str] = _FAST) -> Iterator[Server]:
-    """A server for the time being, and nothing left of it afterwards."""
+    """A running server, which is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="clepsydra-postgres-") as folder:
         server = Server(Path(folder), version, settings)
         server.start()
@@ -137,7 +137,7 @@ def running(version: int = NEWEST, settings: Mapping[str, str] = _FAST) -> Itera
 
 @contextlib.contextmanager
 def following(primary: Server) -> Iterator[Server]:
-    """A standby of the other server, for the time being."""
+    """A running standby of another server, which is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="clepsydra-postgres-") as folder:
         server = Server(Path(folder))
         server.start_as_standby_of(primary)

@@ -1,8 +1,8 @@
-"""One server for all tests of a run, in however many processes they run.
+"""One server for all tests of a run, in all of its processes.
 
-Each process that wants the server holds a shared lock on a file for as long as it lives. The server has a keeper, a
-process of its own, which waits to have that lock for itself alone; then nobody is left, and it takes the server down.
-So the server goes away even if the tests are killed.
+Each process that uses the server holds a shared lock on a file for as long as it lives. A process of its own, the
+keeper, waits for the exclusive lock: when it has that, no test is left, and it stops the server. So the server is
+stopped even if the tests are killed.
 """
 
 import fcntl
@@ -18,13 +18,13 @@ from tests.postgres.server import running
 
 GIVEN = "CLEPSYDRA_TEST_POSTGRES"
 
-# Open for as long as this process lives.
+# Files that stay open, and locked, for as long as this process lives.
 _held: list[IO[str]] = []
 
 
 @cache
 def server_url() -> str:
-    """A server that was given, or the one of this run, which the first to ask starts."""
+    """The server that the environment names, or the one of this run, which the first caller starts."""
     given = os.environ.get(GIVEN)
     if given:
         return given
@@ -38,7 +38,7 @@ def server_url() -> str:
 
 
 def _folder_of_run() -> Path:
-    """The processes of one run have its id in common."""
+    """The same folder for all processes of a run: they share its id."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if run is None:
         return Path(tempfile.mkdtemp(prefix="clepsydra-tests-"))
@@ -59,7 +59,7 @@ def _start_keeper(folder: Path) -> str:
     assert keeper.stdout is not None
     address = keeper.stdout.readline().strip()
     assert address, f"the server did not start; the keeper ended with {keeper.wait()}"
-    # Nobody waits for the keeper: it outlives this process.
+    # Nobody waits for the end of the keeper, which outlives this process.
     keeper.stdout.close()
     keeper.returncode = 0
     return address

@@ -1,4 +1,4 @@
-"""The installed command on a PostgreSQL URL: the same words, the same answers."""
+"""The installed command on a PostgreSQL URL: the same arguments and the same output as on any store."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -29,7 +29,7 @@ def up(installation: Installation, tmp_path: Path) -> Iterator[Process]:
     process.kill()
 
 
-def test_an_action_goes_its_way(up: Process, command: Command) -> None:
+def test_an_action_is_created_executed_and_deleted(up: Process, command: Command) -> None:
     server = ("--server", address_in(up.wait_for_out("listens on")))
     assert command("add", "hello", "--in", "100ms", "--log", "hello", *server).code == 0
     assert command("add", "later", "--in", "1d", "--log", "later", *server).code == 0
@@ -50,9 +50,7 @@ def _state(result: Result) -> str:
     return state
 
 
-def test_a_store_is_inspected_and_what_is_broken_is_found(
-    up: Process, command: Command, installation: Installation
-) -> None:
+def test_locks_stats_and_audit_show_the_store(up: Process, command: Command, installation: Installation) -> None:
     server = ("--server", address_in(up.wait_for_out("listens on")))
     assert command("add", "one", "--in", "1d", "--log", "x", *server).code == 0
     held = eventually(
@@ -65,7 +63,7 @@ def test_a_store_is_inspected_and_what_is_broken_is_found(
     assert command("audit").code == 0
 
 
-async def test_the_audit_finds_what_was_broken_by_hand(
+async def test_the_audit_finds_an_action_without_a_row(
     command: Command, operator: asyncpg.Connection, installation: Installation
 ) -> None:
     await operator.execute(
@@ -90,10 +88,10 @@ def test_init_can_be_repeated_and_refuses_another_number_of_shards(command: Comm
     [
         ("postgresql://ada:secret@127.0.0.1:1/app", 5, "cannot be reached"),
         ("postgresql://ada:secret@127.0.0.1:1/app?shcema=x", 2, "unknown option 'shcema'"),
-        ("postgres://ada:secret@127.0.0.1:1/app?schema=A", 2, "the schema 'A' cannot be"),
+        ("postgres://ada:secret@127.0.0.1:1/app?schema=A", 2, "the schema cannot be named 'A'"),
     ],
 )
-def test_a_wrong_url_is_told_in_one_sentence(url: str, code: int, reason: str, tmp_path: Path) -> None:
+def test_a_wrong_url_is_refused_with_one_sentence(url: str, code: int, reason: str, tmp_path: Path) -> None:
     for arguments in (["init"], ["scheduler", "--listen", "127.0.0.1:0"]):
         result = clepsydra(*arguments, "--store", url, folder=tmp_path)
         assert result.code == code

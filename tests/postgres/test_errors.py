@@ -1,4 +1,4 @@
-"""What each error of the driver means: whether the statement may have been carried out, and what the caller is told."""
+"""What each error of the driver means: whether the statement may have taken effect, and which error the caller gets."""
 
 import ssl
 
@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable, Unusable
-from clepsydra.store.postgres.errors import FAILURES, certainly_not_done, is_worth_another_try, translated
+from clepsydra.store.postgres.calls import FAILURES, is_certainly_not_done, is_retryable, translate
 
 # Reported by the server for the statement: it was rolled back.
 ROLLED_BACK = [
@@ -30,7 +30,7 @@ NOT_SENT = [
     (asyncpg.InterfaceError, Unavailable),
     (asyncpg.ClientConfigurationError, Unusable),
 ]
-# The connection ended, and with it all knowledge.
+# The connection ended during the statement.
 UNKNOWN = [
     (asyncpg.ConnectionDoesNotExistError, Unavailable),
     (asyncpg.AdminShutdownError, Unavailable),
@@ -43,24 +43,24 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "told"), [*ROLLED_BACK, *NOT_SENT, *UNKNOWN])
-def test_an_error_is_told_as_one_of_the_ports_few(kind: type[Exception], told: type[StoreError]) -> None:
+@pytest.mark.parametrize(("kind", "expected"), [*ROLLED_BACK, *NOT_SENT, *UNKNOWN])
+def test_an_error_is_translated_into_one_of_the_ports(kind: type[Exception], expected: type[StoreError]) -> None:
     error = kind("why")
     assert isinstance(error, FAILURES)
-    assert type(translated(error, "postgresql://db/app")) is told
-    assert is_worth_another_try(error) is (told is Unavailable)
+    assert type(translate(error, "postgresql://db/app")) is expected
+    assert is_retryable(error) is (expected is Unavailable)
 
 
-@pytest.mark.parametrize(("kind", "_told"), [*ROLLED_BACK, *NOT_SENT])
-def test_what_the_server_or_the_driver_refused_was_not_done(kind: type[Exception], _told: object) -> None:
-    assert certainly_not_done(kind("why"))
+@pytest.mark.parametrize(("kind", "_expected"), [*ROLLED_BACK, *NOT_SENT])
+def test_what_the_server_or_the_driver_refused_was_not_done(kind: type[Exception], _expected: object) -> None:
+    assert is_certainly_not_done(kind("why"))
 
 
-@pytest.mark.parametrize(("kind", "_told"), UNKNOWN)
-def test_a_connection_that_ends_leaves_the_outcome_unknown(kind: type[Exception], _told: object) -> None:
-    assert not certainly_not_done(kind("why"))
+@pytest.mark.parametrize(("kind", "_expected"), UNKNOWN)
+def test_a_connection_that_ends_leaves_the_outcome_unknown(kind: type[Exception], _expected: object) -> None:
+    assert not is_certainly_not_done(kind("why"))
 
 
-@pytest.mark.parametrize(("kind", "_told"), [*ROLLED_BACK, *NOT_SENT, *UNKNOWN])
-def test_after_one_try_of_unknown_outcome_every_failure_is_unknown(kind: type[Exception], _told: object) -> None:
-    assert type(translated(kind("why"), "postgresql://db/app", may_be_done=True)) is OutcomeUnknown
+@pytest.mark.parametrize(("kind", "_expected"), [*ROLLED_BACK, *NOT_SENT, *UNKNOWN])
+def test_a_statement_that_may_be_done_fails_with_an_unknown_outcome(kind: type[Exception], _expected: object) -> None:
+    assert type(translate(kind("why"), "postgresql://db/app", may_be_done=True)) is OutcomeUnknown

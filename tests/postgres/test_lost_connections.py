@@ -1,4 +1,4 @@
-"""A connection that breaks under a call: before the server did it, after it did it, and all of them at once."""
+"""A connection that breaks during a call: before the server did it, after it did it, and all connections at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ UNKNOWN = AdvanceOutcome.UNKNOWN
 
 
 class Breaking:
-    """A store behind a wire, which loses the next execution of a statement."""
+    """A store behind a wire that loses the next execution of a statement."""
 
     def __init__(self, store: PostgresStore, wire: Wire, installation: Installation) -> None:
         self.store = store
@@ -30,7 +30,7 @@ class Breaking:
         self._wire.lose(self._statements[name], loss)
 
     def assert_lost(self) -> None:
-        assert self._wire.lost.is_set(), "nothing was lost, so nothing was shown"
+        assert self._wire.lost.is_set(), "nothing was lost, so the test shows nothing"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def test_a_put_is_done_once(world: World, breaking: Breaking, loss: Loss) 
 async def test_a_put_of_unknown_outcome_that_conflicts_stays_unknown(
     world: World, breaking: Breaking, loss: Loss
 ) -> None:
-    """The store cannot tell whether its first try was carried out and then overtaken."""
+    """The store cannot know whether its first try was done before the action changed."""
     await world.carry_out(world.create("a"))
     puts = [world.create("a"), world.create("b")]
     breaking.lose("put", loss)
@@ -77,33 +77,33 @@ async def test_an_advance_is_done_once(world: World, breaking: Breaking, loss: L
     await world.assert_sound(actions=3)
 
 
-async def _begin_what_came_in(world: World, name: str) -> Advance:
+async def _begin_from_incoming(world: World, name: str) -> Advance:
     await world.carry_out(world.create(name))
     return begin(await world.row_of(name))
 
 
-async def _begin_what_waits(world: World, name: str) -> Advance:
+async def _begin_in_processing(world: World, name: str) -> Advance:
     return begin((await world.waiting(name))[1])
 
 
-async def _finish_what_flies(world: World, name: str) -> Advance:
+async def _finish_in_processing(world: World, name: str) -> Advance:
     action, row = await world.in_flight(name)
     return finish(row, action, world.at(900))
 
 
-# Of one kind, so that they are carried out without being judged.
-OF_ONE_KIND = {
-    "begin_from_incoming": _begin_what_came_in,
-    "begin_in_processing": _begin_what_waits,
-    "finish_in_processing": _finish_what_flies,
+# Batches of one kind are written without being judged.
+UNIFORM = {
+    "begin_from_incoming": _begin_from_incoming,
+    "begin_in_processing": _begin_in_processing,
+    "finish_in_processing": _finish_in_processing,
 }
-EACH_KIND = pytest.mark.parametrize("name", OF_ONE_KIND)
+EACH_KIND = pytest.mark.parametrize("name", UNIFORM)
 
 
 @LOSSES
 @EACH_KIND
 async def test_advances_of_one_kind_are_done_once(world: World, breaking: Breaking, loss: Loss, name: str) -> None:
-    advances = [await OF_ONE_KIND[name](world, action_id) for action_id in "ab"]
+    advances = [await UNIFORM[name](world, action_id) for action_id in "ab"]
     breaking.lose(name, loss)
     assert await breaking.store.advance(advances, world.mark()) == [AdvanceOutcome.DONE] * 2
     breaking.assert_lost()
@@ -112,10 +112,10 @@ async def test_advances_of_one_kind_are_done_once(world: World, breaking: Breaki
 
 @LOSSES
 @EACH_KIND
-async def test_of_advances_of_one_kind_what_is_gone_after_an_unknown_try_is_unknown(
+async def test_a_row_in_a_batch_of_one_kind_that_is_gone_after_an_unknown_try_is_unknown(
     world: World, breaking: Breaking, loss: Loss, name: str
 ) -> None:
-    advances = [await OF_ONE_KIND[name](world, action_id) for action_id in "ab"]
+    advances = [await UNIFORM[name](world, action_id) for action_id in "ab"]
     await world.advance(advances[0]._replace(to_us=world.at(70)))
     breaking.lose(name, loss)
     assert await breaking.store.advance(advances, world.mark()) == [UNKNOWN, AdvanceOutcome.DONE]
@@ -125,9 +125,9 @@ async def test_of_advances_of_one_kind_what_is_gone_after_an_unknown_try_is_unkn
 
 
 async def test_a_removal_of_unknown_outcome_stays_unknown(world: World, breaking: Breaking) -> None:
-    """Nothing is left that could tell whether it was ours."""
+    """Nothing is left that could show who removed it."""
     action, row = await world.waiting("a")
-    breaking.lose("advance", Loss.OF_REPLY)
+    breaking.lose("advance", Loss.RESPONSE)
     assert await breaking.store.advance([Advance(row, None, action.scheduled_at_us)], world.mark()) == [UNKNOWN]
     breaking.assert_lost()
     await world.assert_sound(actions=0)
@@ -137,7 +137,7 @@ async def test_a_row_that_is_gone_after_an_unknown_try_is_unknown(world: World, 
     _, row = await world.waiting("a")
     _, other = await world.waiting("b")
     await world.advance(begin(row))
-    breaking.lose("advance", Loss.OF_REQUEST)
+    breaking.lose("advance", Loss.REQUEST)
     outcomes = await breaking.store.advance([begin(row), begin(other)], world.mark())
     assert outcomes == [UNKNOWN, AdvanceOutcome.DONE]
     breaking.assert_lost()
@@ -151,7 +151,7 @@ async def test_a_migration_is_done_once(world: World, breaking: Breaking, loss: 
     breaking.lose("migrate", loss)
     moved = await breaking.store.migrate([incoming_row(put) for put in puts], world.mark())
     breaking.assert_lost()
-    assert moved == (2 if loss is Loss.OF_REQUEST else 0)
+    assert moved == (2 if loss is Loss.REQUEST else 0)
     await world.assert_sound(actions=2)
     assert (await world.store.stats(world.now_us)).processing_rows == 2
 
@@ -175,7 +175,7 @@ KEEPING: dict[str, Keep] = {
 
 @LOSSES
 @pytest.mark.parametrize("name", KEEPING)
-async def test_a_lock_is_kept_and_given_back(world: World, breaking: Breaking, loss: Loss, name: str) -> None:
+async def test_a_lock_is_kept_and_released(world: World, breaking: Breaking, loss: Loss, name: str) -> None:
     acquired = await breaking.store.acquire("mine", "worker", world.now_us, 0)
     assert acquired is not None
     breaking.lose(name, loss)
@@ -201,7 +201,7 @@ READS: dict[str, Read] = {
 
 @LOSSES
 @pytest.mark.parametrize("name", READS)
-async def test_a_read_is_made_again(world: World, breaking: Breaking, loss: Loss, name: str) -> None:
+async def test_a_read_is_repeated(world: World, breaking: Breaking, loss: Loss, name: str) -> None:
     await world.waiting("a")
     expected = await READS[name](world, world.store)
     breaking.lose(name, loss)
@@ -209,7 +209,9 @@ async def test_a_read_is_made_again(world: World, breaking: Breaking, loss: Loss
     breaking.assert_lost()
 
 
-async def test_calls_go_on_when_all_connections_break_at_once(world: World, wired: PostgresStore, wire: Wire) -> None:
+async def test_calls_succeed_though_all_connections_break_at_once(
+    world: World, wired: PostgresStore, wire: Wire
+) -> None:
     names = [f"a{n}" for n in range(40)]
 
     async def cut() -> None:

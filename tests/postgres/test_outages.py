@@ -1,4 +1,4 @@
-"""The server dies and comes back, or another one takes its place: calls go on, and nothing is lost or doubled."""
+"""The server crashes and restarts, or a standby takes over: calls go on, and nothing is lost or doubled."""
 
 import asyncio
 from collections.abc import Iterator
@@ -18,20 +18,20 @@ from tests.postgres.server import Server, following, running
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """One that can be killed. Whatever is done to it, it runs again at the end of a test."""
+    """A server that tests may kill. Each test leaves it running."""
     with running() as started:
         yield started
 
 
 @pytest.fixture
 async def installation(server: Server) -> Installation:
-    made = Installation(server.url)
-    await PostgresStore.install(made.url, 4)
-    return made
+    place = Installation(server.url)
+    await PostgresStore.install(place.url, 4)
+    return place
 
 
 class Traffic:
-    """Creates one action after the other, each until it is acknowledged, and knows which were."""
+    """Creates one action after the other, and repeats each creation until it is acknowledged."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -45,7 +45,7 @@ class Traffic:
             n += 1
             put = self.world.create(f"a{n:06}", shard_id=n % 4)
             while await self._try(put) != [DONE]:
-                assert not self.stopped, "what was tried must be done before the end"
+                assert not self.stopped, "the last creation was not acknowledged"
             self.acknowledged.append(put.action)
             async with self.created:
                 self.created.notify_all()
@@ -56,7 +56,7 @@ class Traffic:
         except (Unavailable, OutcomeUnknown):
             return []
 
-    async def so_many_more(self, count: int) -> None:
+    async def wait_for_more(self, count: int) -> None:
         wanted = len(self.acknowledged) + count
         async with self.created:
             await self.created.wait_for(lambda: len(self.acknowledged) >= wanted)
@@ -67,23 +67,23 @@ async def test_an_immediate_restart_loses_nothing_and_doubles_nothing(server: Se
     traffic = Traffic(world)
     flowing = asyncio.create_task(traffic.flow())
     for _ in range(3):
-        await traffic.so_many_more(50)
+        await traffic.wait_for_more(50)
         await asyncio.to_thread(server.restart, "immediate")
-    await traffic.so_many_more(50)
+    await traffic.wait_for_more(50)
     traffic.stopped = True
     await flowing
     assert await store.get([action.action_id for action in traffic.acknowledged]) == traffic.acknowledged
     await world.assert_sound(actions=len(traffic.acknowledged))
 
 
-async def test_hints_are_heard_again_after_a_restart(
+async def test_wakeups_arrive_again_after_a_restart(
     server: Server, store: PostgresStore, installation: Installation
 ) -> None:
     other = await PostgresStore.open(installation.url, SystemClock())
     world = World(store, other, await store.now(), Ids.from_system())
     waiting = asyncio.create_task(other.wait(2, 60))
     await asyncio.to_thread(server.restart, "fast")
-    assert await waiting, "whoever listens again looks at everything"
+    assert await waiting, "after a break every shard is woken"
     again = asyncio.create_task(other.wait(2, 60))
     await world.carry_out(world.create("a", shard_id=2))
     assert await again
@@ -103,42 +103,42 @@ async def test_a_server_that_is_down_is_unavailable_until_it_is_back(server: Ser
 async def test_a_server_that_turns_read_only_is_unavailable_until_it_can_be_written_to(
     server: Server, store: PostgresStore
 ) -> None:
-    """As a primary does that has been told to step down."""
+    """As a primary does that becomes a standby."""
     world = World(store, store, await store.now(), Ids.from_system())
     await world.carry_out(world.create("a"))
-    await asked(server, "ALTER SYSTEM SET default_transaction_read_only = on")
-    await asked(server, "SELECT pg_reload_conf()")
-    while await asked(server, "SHOW default_transaction_read_only") != "on":
+    await query(server, "ALTER SYSTEM SET default_transaction_read_only = on")
+    await query(server, "SELECT pg_reload_conf()")
+    while await query(server, "SHOW default_transaction_read_only") != "on":
         pass
     put = world.create("b")
     try:
         with pytest.raises(Unavailable, match=r"accepts no writes|no host that accepts writes"):
             await store.put([put])
     finally:
-        await asked(server, "ALTER SYSTEM RESET default_transaction_read_only")
-        await asked(server, "SELECT pg_reload_conf()")
+        await query(server, "ALTER SYSTEM RESET default_transaction_read_only")
+        await query(server, "SELECT pg_reload_conf()")
     traffic = Traffic(world)
     flowing = asyncio.create_task(traffic.flow())
-    await traffic.so_many_more(1)
+    await traffic.wait_for_more(1)
     traffic.stopped = True
     await flowing
 
 
 async def test_a_standby_takes_over() -> None:
-    """Both hosts are in the URL; whichever can be written to is the store."""
+    """The URL names both hosts, and the store is on the one that accepts writes."""
     with running() as primary, following(primary) as standby:
-        # The standby is named first, so that being able to be connected to is not enough.
+        # The standby is named first: it accepts connections, but no writes.
         url = f"postgresql://postgres@127.0.0.1:{standby.port},127.0.0.1:{primary.port}/postgres"
         await PostgresStore.install(url, 4)
         store = await PostgresStore.open(url, SystemClock())
         world = World(store, store, await store.now(), Ids.from_system())
         [action] = await world.carry_out(world.create("before"))
-        await caught_up(primary, standby)
+        await wait_until_caught_up(primary, standby)
         primary.stop("immediate")
         await asyncio.to_thread(standby.promote)
         traffic = Traffic(world)
         flowing = asyncio.create_task(traffic.flow())
-        await traffic.so_many_more(10)
+        await traffic.wait_for_more(10)
         traffic.stopped = True
         await flowing
         assert await store.get(["before"]) == [action]
@@ -146,16 +146,16 @@ async def test_a_standby_takes_over() -> None:
         await store.close()
 
 
-async def caught_up(primary: Server, standby: Server) -> None:
-    """Replication is not synchronous here: wait until the standby has what the primary has."""
-    written = await asked(primary, "SELECT pg_current_wal_lsn()::text")
-    while not await asked(standby, f"SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn"):
+async def wait_until_caught_up(primary: Server, standby: Server) -> None:
+    """Replication is asynchronous here: wait until the standby has received everything."""
+    written = await query(primary, "SELECT pg_current_wal_lsn()::text")
+    while not await query(standby, f"SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn"):
         pass
 
 
-async def asked(server: Server, question: str) -> object:
+async def query(server: Server, statement: str) -> object:
     connection = await asyncpg.connect(server.url)
     try:
-        return await connection.fetchval(question)
+        return await connection.fetchval(statement)
     finally:
         await connection.close()

@@ -1,7 +1,7 @@
 """Every hot statement is planned as lookups by key, whatever the planner believes about the tables.
 
-A queue is empty one minute and long the next, and a plan outlives the minute in which it was made. So the worst case is
-looked at: plans that are made on tables that the server knows to be empty.
+A queue is empty one minute and long the next, and a session keeps the plan that it made first. So the worst case is
+tested: plans that are made on tables that the server knows to be empty.
 """
 
 import json
@@ -12,10 +12,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from clepsydra.store.postgres.session import SETTINGS, statements
+from clepsydra.store.postgres.session import SETTINGS, connect, statements
+from clepsydra.store.postgres.url import parse_url
 from tests.postgres.installations import Installation
 
-# Each with the number of its parameters.
+# Statements, with the number of their parameters.
 HOT = {
     "put": 12,
     "get": 1,
@@ -30,7 +31,7 @@ HOT = {
     "stale_page": 5,
 }
 
-# A scan of a table, with the condition by which it finds its rows on the line below.
+# A scan of a table; the line below it has the condition by which it finds its rows.
 _SCAN = re.compile(r"(Seq|Index(?: Only)?|Bitmap Heap|Tid) Scan (?:using \w+ )?on (\w+)[^\n]*\n\s*([^\n]*)")
 _PARTS_OF_KEY = {
     "scheduled_actions": ["meta_action_id_hash", "meta_action_id"],
@@ -77,10 +78,10 @@ async def test_a_hot_statement_finds_its_rows_by_key(
 
 
 @pytest.mark.parametrize("name", HOT)
-async def test_no_statement_sets_memory_aside_by_the_size_of_a_table(
+async def test_no_statement_allocates_memory_by_the_size_of_a_table(
     installation: Installation, operator: asyncpg.Connection, name: str
 ) -> None:
-    """What a statement looks up again is hashed, and the planner must not expect a share of the table there."""
+    """Items that a statement has touched are looked up in a hash table, for which the planner must expect few rows."""
     schema = installation.schema
     await operator.execute(f"""
         INSERT INTO {schema}.scheduled_actions VALUES (0, 'a', '', 'g', '', '', 0);
@@ -88,7 +89,7 @@ async def test_no_statement_sets_memory_aside_by_the_size_of_a_table(
         INSERT INTO {schema}.processing_queue VALUES (0, 0, 'a', 'g', 0);
     """)
     for table in _PARTS_OF_KEY:
-        # A page of each table is there, and the server believes it to hold all of these.
+        # Each table has one page, and the server believes that it holds this many rows.
         oid = f"'{schema}.{table}'::regclass"
         await operator.execute(f"UPDATE pg_class SET relpages = 1, reltuples = 1e8 WHERE oid = {oid}")
     [explained] = json.loads(await plan_of(installation, name, "FORMAT JSON"))
@@ -101,11 +102,8 @@ async def test_no_statement_sets_memory_aside_by_the_size_of_a_table(
 
 
 async def test_the_sessions_of_a_store_have_these_settings(installation: Installation) -> None:
-    """Else the plans above would not be theirs."""
-    from clepsydra.store.postgres.address import parsed
-    from clepsydra.store.postgres.session import connect
-
-    connection = await connect(parsed(installation.url))
+    """Otherwise the plans above would not be those of a store."""
+    connection = await connect(parse_url(installation.url))
     try:
         for name in ("plan_cache_mode", "enable_seqscan", "join_collapse_limit", "synchronous_commit", "lock_timeout"):
             assert await connection.fetchval("SELECT current_setting($1)", name) == SETTINGS[name]

@@ -1,4 +1,4 @@
-"""Every call that the scheduler and the workers make is one round trip, once its statement is known to the session."""
+"""Every call of schedulers and workers is one round trip, once its statement is prepared in the session."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -16,7 +16,7 @@ Call = Callable[[PostgresStore], Awaitable[object]]
 
 @pytest.fixture
 async def single(installation: Installation, wire: Wire) -> AsyncIterator[PostgresStore]:
-    """With one connection, so that it is the one that knows the statement."""
+    """A store with one connection, in which every statement is prepared after its first call."""
     opened = await PostgresStore.open(f"{installation.through(wire.url)}&pool_size=1", SystemClock())
     yield opened
     await opened.close()
@@ -30,8 +30,8 @@ async def calls_of_each_kind(world: World, tag: str) -> dict[str, Call]:
     await world.carry_out(world.change(old))
     [changed, labelled] = await world.carry_out(world.create(f"{tag} changed"), world.create(f"{tag} labelled"))
     puts = [world.create(f"{tag} new"), world.change(changed), world.relabel(labelled), world.create(f"{tag} waits")]
-    advances = [begin(waiting), finish(flying, flies, world.at(900)), begin(stale), begin(flying._replace(at_us=1))]
-    advances[3] = begin(flying._replace(at_us=1, action_id="nobody"))
+    gone = flying._replace(at_us=1, action_id="nobody")
+    advances = [begin(waiting), finish(flying, flies, world.at(900)), begin(stale), begin(gone)]
     incoming = await world.row_of(f"{tag} labelled")
     locks = [Lock(0, f"{tag} lock")]
     return {
@@ -55,7 +55,7 @@ async def calls_of_each_kind(world: World, tag: str) -> dict[str, Call]:
 async def test_every_hot_call_is_one_round_trip(world: World, single: PostgresStore, wire: Wire) -> None:
     for call in (await calls_of_each_kind(world, "first")).values():
         await call(single)
-    # The hint of the put above goes its own way, through the same connection.
+    # The notification of the put above uses the same connection.
     assert await single.now() > 0
     counted = {}
     for name, call in (await calls_of_each_kind(world, "second")).items():
@@ -67,7 +67,9 @@ async def test_every_hot_call_is_one_round_trip(world: World, single: PostgresSt
     assert counted == dict.fromkeys(counted, 1)
 
 
-async def test_a_put_is_one_round_trip_and_its_hint_another(world: World, single: PostgresStore, wire: Wire) -> None:
+async def test_a_put_is_one_round_trip_and_its_notification_another(
+    world: World, single: PostgresStore, wire: Wire
+) -> None:
     for tag in ("first", "second"):
         before = wire.round_trips
         await single.put([world.create(f"{tag} a"), world.create(f"{tag} b", shard_id=1)])
@@ -75,7 +77,7 @@ async def test_a_put_is_one_round_trip_and_its_hint_another(world: World, single
     assert at_answer == 1
 
 
-async def test_the_first_call_of_a_kind_asks_for_its_statement_and_for_nothing_else(
+async def test_the_first_call_of_a_kind_prepares_its_statement_and_nothing_else(
     world: World, single: PostgresStore, wire: Wire
 ) -> None:
     assert await single.now() > 0

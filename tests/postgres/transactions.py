@@ -1,4 +1,4 @@
-"""Calls of the port that are under way: carried out, and not yet committed."""
+"""Calls of the port in a transaction that is not committed yet."""
 
 import asyncio
 import contextlib
@@ -9,38 +9,36 @@ import asyncpg
 
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.port import Advance, Mark, Put, Row
-from clepsydra.store.postgres import columns
-from clepsydra.store.postgres.calls import Answer
+from clepsydra.store.postgres.array_parameters import advance_parameters, key_parameters, put_parameters
 from clepsydra.store.postgres.session import statements
 from tests.postgres.installations import Installation
 
 
 class Uncommitted:
-    """A session that is within a transaction. It takes the place of the pool."""
+    """A session within a transaction, which executes the statements of the store."""
 
     def __init__(self, installation: Installation, connection: asyncpg.Connection) -> None:
         self._statements = statements(installation.schema)
         self.connection = connection
 
-    async def change(self, name: str, *arguments: object, **_patience: object) -> Answer:
-        return Answer(await self.connection.fetch(self._statements[name], *arguments), is_of_replay=False)
+    async def write(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+        rows: list[asyncpg.Record] = await self.connection.fetch(self._statements[name], *arguments)
+        return rows
 
     async def put(self, *puts: Put) -> None:
-        answer = await self.change("put", *columns.of_puts(puts), CALL_RETRY_US)
-        assert answer.rows == []
+        assert await self.write("put", *put_parameters(puts), CALL_RETRY_US) == []
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> None:
-        answer = await self.change("advance", *columns.of_advances(advances), *mark)
-        assert answer.rows == []
+        assert await self.write("advance", *advance_parameters(advances), *mark) == []
 
     async def migrate(self, rows: Sequence[Row], mark: Mark) -> None:
-        answer = await self.change("migrate", *columns.of_rows(rows), *mark)
-        assert answer.rows[0][0] == len(rows)
+        [[moved]] = await self.write("migrate", *key_parameters(rows), *mark)
+        assert moved == len(rows)
 
 
 @contextlib.asynccontextmanager
-async def begun(installation: Installation) -> AsyncIterator[Uncommitted]:
-    """A transaction that is committed at the end of the block, unless it was ended in it."""
+async def open_transaction(installation: Installation) -> AsyncIterator[Uncommitted]:
+    """A transaction that is committed at the end of the block, unless the block has ended it."""
     connection = await installation.connect()
     try:
         await connection.execute("BEGIN")
@@ -50,8 +48,8 @@ async def begun(installation: Installation) -> AsyncIterator[Uncommitted]:
         await connection.close()
 
 
-async def waits_for_lock(installation: Installation, task: "asyncio.Task[Any]") -> None:
-    """Return when a session of the store waits for a lock; fail if what should wait has ended instead."""
+async def wait_until_blocked(installation: Installation, task: "asyncio.Task[Any]") -> None:
+    """Return when a session of the store waits for a lock. Fails if the task, which should wait, ends instead."""
     connection = await installation.connect()
     try:
         while not await connection.fetchval(

@@ -1,6 +1,6 @@
-"""A wire between a store and its server, which can be listened to and cut.
+"""A proxy between a store and its server, which counts round trips and breaks connections.
 
-It understands the protocol as far as it needs to: where a message ends, and which statement is executed.
+It understands two parts of the protocol: where a message ends, and which statement is executed.
 """
 
 import asyncio
@@ -12,21 +12,21 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
-# The client waits for an answer after each of these: Flush, Sync, a simple query, a password, Terminate.
+# The client waits for a response after each of these: Flush, Sync, a simple query, a password, Terminate.
 _ENDS_A_REQUEST = b"HSQpX"
 
 
 class Loss(Enum):
-    """What becomes of a statement: it never reaches the server, or its answer never reaches the store."""
+    """What is lost: the statement, before it reaches the server, or the response, before it reaches the store."""
 
-    OF_REQUEST = "request"
-    OF_REPLY = "reply"
+    REQUEST = "request"
+    RESPONSE = "response"
 
 
 class Wire:
-    """Where `change_startup` is given, it makes the startup packet another one, or an answer in the server's place.
+    """`change_startup` returns the startup packet to send instead, and a response in place of the server's, if any.
 
-    A deaf one lets no notification through.
+    With `drops_notifications`, no notification reaches the store.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class Wire:
         tls: ssl.SSLContext | None = None,
         change_startup: Callable[[bytes], tuple[bytes, bytes]] | None = None,
         *,
-        deaf: bool = False,
+        drops_notifications: bool = False,
     ) -> None:
         parts = urlsplit(server_url)
         self._upstream = (parts.hostname, parts.port)
         self._server_url = server_url
         self._tls = tls
         self._change_startup = change_startup or (lambda startup: (startup, b""))
-        self.deaf = deaf
+        self.drops_notifications = drops_notifications
         self._losses: list[tuple[str, Loss]] = []
         self._links: set[_Link] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self.port = 0
-        # How often a client waited for an answer, in all.
+        # How often a client waited for a response, over all connections.
         self.round_trips = 0
-        # How many connections spoke TLS.
+        # How many connections used TLS.
         self.encrypted = 0
         self.lost = asyncio.Event()
 
@@ -58,7 +58,7 @@ class Wire:
         return self._server_url.replace(f"{self._upstream[0]}:{self._upstream[1]}", f"127.0.0.1:{self.port}")
 
     def lose(self, statement: str, what: Loss) -> None:
-        """Lose the next execution of this text, and the connection with it."""
+        """Lose the next execution of this statement, and the connection with it."""
         self.lost.clear()
         self._losses.append((statement, what))
 
@@ -82,16 +82,16 @@ class Wire:
         link = _Link(self, reader, writer)
         self._links.add(link)
         try:
-            # When one of the two ends goes, the other is let go of too.
+            # When one of the two ends closes, the other is closed too.
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                await link.carry(self._upstream, self._tls, self._change_startup)
+                await link.forward(self._upstream, self._tls, self._change_startup)
         finally:
             self._links.discard(link)
             await link.closed()
             self._serving.discard(task)
 
     async def end(self) -> None:
-        """End every connection; one that TLS was refused on would never end by itself."""
+        """Close every connection; one on which TLS was refused would never close by itself."""
         serving = list(self._serving)
         for task in serving:
             task.cancel()
@@ -99,7 +99,7 @@ class Wire:
 
 
 @contextlib.asynccontextmanager
-async def laid(wire: Wire) -> AsyncIterator[Wire]:
+async def open_wire(wire: Wire) -> AsyncIterator[Wire]:
     server = await asyncio.start_server(wire.serve, "127.0.0.1", 0)
     wire.port = server.sockets[0].getsockname()[1]
     try:
@@ -117,9 +117,9 @@ class _Link:
         self._client = (reader, writer)
         self._server: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._texts: dict[bytes, str] = {}
-        self._loses_reply = False
+        self._loses_response = False
 
-    async def carry(
+    async def forward(
         self,
         upstream: tuple[str | None, int | None],
         tls: ssl.SSLContext | None,
@@ -133,20 +133,20 @@ class _Link:
                 await writer.start_tls(tls)
                 self._wire.encrypted += 1
             startup = await _packet(reader)
-        startup, answer = change_startup(startup)
-        if answer:
-            writer.write(answer)
+        startup, response = change_startup(startup)
+        if response:
+            writer.write(response)
             await writer.drain()
             return
         self._server = await asyncio.open_connection(*upstream)
         self._server[1].write(startup)
-        back = asyncio.create_task(self._carry_back())
+        responses = asyncio.create_task(self._forward_responses())
         try:
-            await self._carry_forth()
+            await self._forward_requests()
         finally:
             self.close()
-            back.cancel()
-            await asyncio.gather(back, return_exceptions=True)
+            responses.cancel()
+            await asyncio.gather(responses, return_exceptions=True)
 
     def close(self) -> None:
         for end in (self._client, self._server):
@@ -157,13 +157,13 @@ class _Link:
         self.close()
         for end in (self._client, self._server):
             if end is not None:
-                # How it ended is of no interest any more.
+                # It does not matter how it ended.
                 with contextlib.suppress(OSError, TimeoutError):
                     async with asyncio.timeout(0.5):
                         await end[1].wait_closed()
                 end[1].transport.abort()
 
-    async def _carry_forth(self) -> None:
+    async def _forward_requests(self) -> None:
         assert self._server is not None
         request, executed = b"", None
         while True:
@@ -174,14 +174,14 @@ class _Link:
                 continue
             self._wire.round_trips += 1
             loss = self._wire.loss_of(executed)
-            if loss is Loss.OF_REQUEST:
+            if loss is Loss.REQUEST:
                 return
-            self._loses_reply = loss is Loss.OF_REPLY
+            self._loses_response = loss is Loss.RESPONSE
             self._server[1].write(request)
             request, executed = b"", None
 
     def _note(self, message: bytes) -> str | None:
-        """The text of the statement that a message executes; a Parse gives a text a name, a Bind names it."""
+        """The statement that a message executes. A Parse gives a statement its name, and a Bind refers to it."""
         kind, body = message[:1], message[5:]
         if kind == b"P":
             name, text, _ = body.split(b"\0", 2)
@@ -191,24 +191,24 @@ class _Link:
             return self._texts.get(name)
         return None
 
-    async def _carry_back(self) -> None:
+    async def _forward_responses(self) -> None:
         assert self._server is not None
         try:
             while True:
                 message = await _message(self._server[0])
-                if self._wire.deaf and message[:1] == b"A":
+                if self._wire.drops_notifications and message[:1] == b"A":
                     continue
-                if not self._loses_reply:
+                if not self._loses_response:
                     self._client[1].write(message)
                 elif message[:1] == b"Z":
-                    # It is done, and committed: now the connection breaks.
+                    # The statement is committed: now the connection breaks.
                     return
         finally:
             self.close()
 
 
 async def _packet(reader: asyncio.StreamReader) -> bytes:
-    """A packet as it is sent at the start: without a type."""
+    """A packet without a type, as the first one is."""
     length = await reader.readexactly(4)
     return length + await reader.readexactly(struct.unpack("!i", length)[0] - 4)
 

@@ -33,16 +33,16 @@ async def create_in_postgres(
     `schema` is the installation's. Workers notice the action within a second after the commit; with `notify` at once,
     but then PostgreSQL commits such transactions one after the other.
     """
-    from clepsydra.store.postgres.creation import Within
+    from clepsydra.store.postgres.own_transaction import OwnTransaction
 
     request = CreateActionRequest(action=action, request_id=request_id)
-    within = Within(connection, schema)
-    place = await within.look(action_id_of(request, ""))
+    transaction = OwnTransaction(connection, schema)
+    place = await transaction.look(action_id_of(request, ""))
     call = _planned_call(request, place, ids or Ids.from_system())
     while call.outcome is None:
-        call.settle(await within.put(_put_of(call)), place.now_us)
+        call.settle(await transaction.put(_put_of(call)), place.now_us)
     if notify and call.put is not None and call.put.shard_id is not None:
-        await within.notify(call.put.shard_id)
+        await transaction.notify(call.put.shard_id)
     return _result_of(call)
 
 

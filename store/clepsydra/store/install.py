@@ -70,23 +70,32 @@ async def install(installation: Installation, shards: int | None) -> int:
 
 async def check(installation: Installation) -> int:
     """Make sure that this is an installation of this version. Returns its number of shards."""
-    version = await _known_version(installation)
+    version = await installation.version()
     if version == 0:
         raise Unusable(f"there is no store at {installation}; make one with `clepsydra init`")
-    needed = len(installation.migrations)
-    if version < needed:
-        raise Unusable(
-            f"the store {installation} has schema version {version}, and this Clepsydra needs {needed}; "
-            "upgrade it with `clepsydra init`"
-        )
+    check_version(str(installation), version, len(installation.migrations))
     return await installation.count_shards()
 
 
+def check_version(store: str, version: int, needed: int) -> None:
+    """Refuse a schema of another version than this Clepsydra needs; `store` names it in the sentence."""
+    _refuse_newer(store, version, needed)
+    if version < needed:
+        raise Unusable(
+            f"the store {store} has schema version {version}, and this Clepsydra needs {needed}; "
+            "upgrade it with `clepsydra init`"
+        )
+
+
 async def _known_version(installation: Installation) -> int:
-    version, known = await installation.version(), len(installation.migrations)
+    version = await installation.version()
+    _refuse_newer(str(installation), version, len(installation.migrations))
+    return version
+
+
+def _refuse_newer(store: str, version: int, known: int) -> None:
     if version > known:
         raise Unusable(
-            f"the store {installation} has schema version {version}, and this Clepsydra knows versions up to {known}; "
+            f"the store {store} has schema version {version}, and this Clepsydra knows versions up to {known}; "
             "upgrade Clepsydra"
         )
-    return version

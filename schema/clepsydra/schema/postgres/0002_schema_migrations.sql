@@ -6,3 +6,6 @@ CREATE TABLE clepsydra.schema_migrations (
 );
 
 COMMENT ON TABLE clepsydra.shard_locks IS 'Clepsydra schema version 2';
+
+-- Every process checks the version. A role that was granted the four tables before needs no further grant.
+GRANT SELECT ON clepsydra.schema_migrations TO PUBLIC;

@@ -1,105 +1,95 @@
-"""Makes an installation in a schema of a database, and checks one that is there."""
+"""An installation: a schema of a database. `clepsydra.store.install` makes, upgrades and checks it."""
 
 import re
+from collections.abc import Sequence
 
 import asyncpg
 
-from clepsydra.schema import migrations
-from clepsydra.store.errors import OtherShards, Unusable
-from clepsydra.store.postgres.address import Address
-from clepsydra.store.postgres.errors import FAILURES, translated
+from clepsydra.schema import migrations as migrations_of
+from clepsydra.store import install as installing
+from clepsydra.store.errors import Unusable
+from clepsydra.store.postgres.calls import FAILURES, translate
 from clepsydra.store.postgres.session import SETTINGS, connect, in_schema, statements
+from clepsydra.store.postgres.url import PostgresUrl
 
-SCHEMA_VERSION = len(migrations("postgres"))
+MIGRATIONS = migrations_of("postgres")
 
-# Every number is written in words that are known: the comment is read by people, too.
-_VERSION = re.compile(r"Clepsydra schema version (\d+)")
 _OLDEST_SERVER = 140_000
+# The comment on shard_locks.
+_COMMENT = re.compile(r"Clepsydra schema version (\d+)")
 
-# Enough for the sync loops of a few workers, and few enough to look at all of them often.
-_SHARDS_DEFAULT = 16
 
-
-async def install(address: Address, shards: int | None) -> int:
-    """Create the tables if they are not there. Returns the number of shards, which never changes afterwards.
-
-    Without a number, an installation that is there is fine as it is. Any number of processes may do this at once.
-    """
+async def install(url: PostgresUrl, shards: int | None, migrations: Sequence[str] = MIGRATIONS) -> int:
+    """Make or upgrade the installation, in one transaction. Any number of processes may do this at once."""
     try:
-        connection = await connect(address)
+        connection = await connect(url)
         try:
             async with connection.transaction():
-                return await _install(connection, address, shards)
+                await connection.execute(statements(url.schema)["lock_installation"], url.schema)
+                return await installing.install(PostgresInstallation(connection, url, migrations), shards)
         finally:
             await connection.close()
     except FAILURES as error:
-        raise translated(error, address.shown) from error
+        raise translate(error, url.shown) from error
 
 
-async def _install(connection: asyncpg.Connection, address: Address, shards: int | None) -> int:
-    named = statements(address.schema)
-    await connection.execute(named["lock_installation"], address.schema)
-    version = _version(address, *await connection.fetchrow(named["installed"]))
-    if version == 0 and not await connection.fetchval(named["schema_exists"], address.schema):
-        await connection.execute(named["create_schema"])
-    for text in migrations("postgres")[version:]:
-        await connection.execute(in_schema(text, address.schema))
-    if version == 0:
-        made = shards or _SHARDS_DEFAULT
-        await connection.execute(named["install_locks"], made)
-        return made
-    existing = int(await connection.fetchval(named["count_locks"]))
-    if shards is not None and existing != shards:
-        raise OtherShards(
-            f"the store {address.shown} has {existing} shards, not {shards}, and their number cannot change; "
-            f"leave the number out, or make a new store in another schema"
-        )
-    return existing
+async def check(connection: asyncpg.Connection, url: PostgresUrl) -> int:
+    """Make sure that there is an installation of this version. Returns its number of shards."""
+    return await installing.check(PostgresInstallation(connection, url, MIGRATIONS))
 
 
-async def check(connection: asyncpg.Connection, address: Address) -> int:
-    """Make sure that the schema is an installation of this version. Returns the number of shards."""
-    named = statements(address.schema)
-    version = _version(address, *await connection.fetchrow(named["installed"]))
-    if version == 0:
-        raise Unusable(
-            f"there is no store at {address.shown}: its database has no schema {address.schema} of Clepsydra; "
-            f"make one with `clepsydra init`"
-        )
-    if version < SCHEMA_VERSION:
-        raise Unusable(
-            f"the store {address.shown} has schema version {version}, and this Clepsydra needs {SCHEMA_VERSION}; "
-            f"bring it up to date with `clepsydra init`"
-        )
-    return int(await connection.fetchval(named["count_locks"]))
+class PostgresInstallation:
+    """`clepsydra.store.install.Installation` on one connection."""
 
+    elsewhere = "make a new store in another schema"
 
-def _version(address: Address, server: int, plan_cache_mode: str, comment: str | None) -> int:
-    """The version of the schema, 0 if there is none; refuses what cannot be worked with."""
-    if server < _OLDEST_SERVER:
-        raise Unusable(
-            f"the store {address.shown} is on PostgreSQL {server // 10_000}, and Clepsydra needs "
-            f"{_OLDEST_SERVER // 10_000} or newer"
-        )
-    if plan_cache_mode != SETTINGS["plan_cache_mode"]:
-        raise Unusable(
-            f"the store {address.shown} did not take over the session's settings, as behind PgBouncer; "
-            f"name PostgreSQL itself in the URL"
-        )
-    return 0 if comment is None else version_of(comment, address.shown)
+    def __init__(self, connection: asyncpg.Connection, url: PostgresUrl, migrations: Sequence[str]) -> None:
+        self.migrations = migrations
+        self._connection = connection
+        self._url = url
+        self._statements = statements(url.schema)
 
+    def __str__(self) -> str:
+        return self._url.shown
 
-def version_of(comment: str | None, shown: str) -> int:
-    """The version that the comment of the table of locks tells; a newer one is refused."""
-    found = _VERSION.fullmatch(comment or "")
-    if found is None:
-        raise Unusable(
-            f"the store {shown} has a table shard_locks that is not Clepsydra's; name another schema in the URL"
-        )
-    version = int(found[1])
-    if version > SCHEMA_VERSION:
-        raise Unusable(
-            f"the store {shown} has schema version {version}, and this Clepsydra knows versions up to "
-            f"{SCHEMA_VERSION}; upgrade Clepsydra"
-        )
-    return version
+    async def version(self) -> int:
+        """A schema that was made before migration 2 has no table of migrations, but a comment on shard_locks."""
+        server, plan_cache_mode, comment = await self._connection.fetchrow(self._statements["look_at_schema"])
+        self._check_server(server, plan_cache_mode)
+        if comment is None:
+            return 0
+        found = _COMMENT.fullmatch(comment)
+        if found is None:
+            raise Unusable(
+                f"the store {self} has a table shard_locks that is not Clepsydra's; name another schema in the URL"
+            )
+        if int(found[1]) < installing.FIRST_RECORDED:
+            return int(found[1])
+        return int(await self._connection.fetchval(self._statements["recorded_version"]))
+
+    async def apply(self, version: int, shards: int) -> None:
+        del shards
+        if version == 1 and not await self._connection.fetchval(self._statements["schema_exists"], self._url.schema):
+            await self._connection.execute(self._statements["create_schema"])
+        await self._connection.execute(in_schema(self.migrations[version - 1], self._url.schema))
+
+    async def record(self, versions: Sequence[int]) -> None:
+        await self._connection.execute(self._statements["record_migrations"], list(versions))
+
+    async def count_shards(self) -> int:
+        return int(await self._connection.fetchval(self._statements["count_shards"]))
+
+    async def make_shards(self, count: int) -> None:
+        await self._connection.execute(self._statements["make_shards"], count)
+
+    def _check_server(self, version: int, plan_cache_mode: str) -> None:
+        if version < _OLDEST_SERVER:
+            raise Unusable(
+                f"the store {self} is on PostgreSQL {version // 10_000}, and Clepsydra needs "
+                f"{_OLDEST_SERVER // 10_000} or newer"
+            )
+        if plan_cache_mode != SETTINGS["plan_cache_mode"]:
+            raise Unusable(
+                f"the server of the store {self} did not receive the session's settings, as behind PgBouncer; "
+                "name PostgreSQL itself in the URL"
+            )

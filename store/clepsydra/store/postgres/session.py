@@ -1,4 +1,4 @@
-"""How a session is opened: its settings, its limits, and the statements of its installation."""
+"""How a session is opened: its settings, its timeouts, and the statements of its installation."""
 
 import re
 from functools import cache, partial
@@ -6,13 +6,13 @@ from typing import Any
 
 import asyncpg
 
-from clepsydra.store.postgres.address import Address
+from clepsydra.store.postgres.url import PostgresUrl
 from clepsydra.store.statements import Statements
 
-# A statement that the server has given up is certainly not carried out, so the server gives up before the driver does.
+# A statement that the server has cancelled was certainly not done. So the server gives up before the driver does.
 LOCK_TIMEOUT_S = 3
 STATEMENT_TIMEOUT_S = 5
-ANSWER_TIMEOUT_S = 7
+RESPONSE_TIMEOUT_S = 7
 
 SETTINGS = {
     "application_name": "clepsydra",
@@ -24,8 +24,9 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",
     # A batch is held in memory, not in temporary files.
     "work_mem": "32MB",
-    # One plan is right for every statement here, at any size of table and batch: lookups by key in nested loops, made
-    # once per session. The planner would choose another whenever a queue happens to be empty, and keep it for too long.
+    # One plan is right for every statement here, at any size of table and batch: lookups by key in nested loops. Each
+    # session makes it once. The planner would choose another plan whenever a queue happens to be empty, and keep it
+    # when the queue is full.
     "plan_cache_mode": "force_generic_plan",
     "join_collapse_limit": "1",
     "enable_seqscan": "off",
@@ -41,7 +42,7 @@ _SCHEMA_NAME = re.compile(r"\bclepsydra\b")
 
 
 def in_schema(text: str, schema: str) -> str:
-    """A text of SQL, which is written for the schema clepsydra, for another schema.
+    """SQL for this schema, from a text that is written for the schema clepsydra.
 
     >>> in_schema("SELECT count(*) FROM clepsydra.shard_locks", "timers")
     'SELECT count(*) FROM "timers".shard_locks'
@@ -55,40 +56,40 @@ def statements(schema: str) -> Statements:
     return Statements.of_package("clepsydra.store.postgres", ".sql", lambda text: in_schema(text, schema))
 
 
-async def connect(address: Address) -> asyncpg.Connection:
-    """A connection of its own, beside the pool."""
-    return await asyncpg.connect(address.dsn, **_arguments(address))
+async def connect(url: PostgresUrl) -> asyncpg.Connection:
+    """A connection that does not belong to the pool."""
+    return await asyncpg.connect(url.dsn, **_arguments(url))
 
 
-async def make_pool(address: Address) -> asyncpg.Pool:
-    """Connections on demand: none is opened before it is needed, and those that break are replaced."""
+async def make_pool(url: PostgresUrl) -> asyncpg.Pool:
+    """A pool that opens a connection when one is needed, and replaces those that break."""
     return await asyncpg.create_pool(
-        address.dsn,
+        url.dsn,
         min_size=0,
-        max_size=address.pool_size,
+        max_size=url.pool_size,
         max_inactive_connection_lifetime=300,
-        # The statements are always the same few: none is forgotten and prepared anew in the midst of work.
+        # There are few statements, and each stays prepared for as long as its session lives.
         max_cached_statement_lifetime=0,
-        init=partial(_meet_arrays, statements(address.schema)["meet_arrays"]),
+        init=partial(_load_array_types, statements(url.schema)["load_array_types"]),
         # Each statement is a transaction of its own, so there is nothing to reset, and a round trip is saved.
-        reset=_leave_as_it_is,
-        **_arguments(address),
+        reset=_reset_nothing,
+        **_arguments(url),
     )
 
 
-def _arguments(address: Address) -> dict[str, Any]:
+def _arguments(url: PostgresUrl) -> dict[str, Any]:
     return {
-        **address.arguments,
-        "timeout": address.connect_timeout_s,
-        "command_timeout": ANSWER_TIMEOUT_S,
-        "server_settings": {**SETTINGS, **address.settings},
+        **url.arguments,
+        "timeout": url.connect_timeout_s,
+        "command_timeout": RESPONSE_TIMEOUT_S,
+        "server_settings": {**SETTINGS, **url.settings},
     }
 
 
-async def _meet_arrays(statement: str, connection: asyncpg.Connection) -> None:
-    """Have the driver ask for their types now, which takes it 10 ms or more, and not when an attempt is to begin."""
+async def _load_array_types(statement: str, connection: asyncpg.Connection) -> None:
+    """The driver needs 10 ms or more to learn about a type: it does so now, not when an attempt is to begin."""
     await connection.fetch(statement, [], [])
 
 
-async def _leave_as_it_is(_connection: object) -> None:
+async def _reset_nothing(_connection: object) -> None:
     pass

@@ -1,4 +1,4 @@
-"""Notifications wake who waits in another process. They are coalesced, and with all of them lost everything runs."""
+"""Notifications wake other processes. They are coalesced, and with all of them lost everything still runs."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.port import Action
 from clepsydra.store.postgres import PostgresStore
-from clepsydra.store.postgres.arrivals import channel_of
+from clepsydra.store.postgres.wakeup import channel_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Status
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
@@ -24,16 +24,16 @@ from clepsydra.worker.targets import Targets
 from clepsydra.worker.worker import Worker
 from tests.conformance.worlds import World
 from tests.postgres.installations import Installation
-from tests.postgres.wire import Wire, laid
+from tests.postgres.wire import Wire, open_wire
 
 SHORT_S = 0.05
-# Never waited out, unless a hint was lost.
+# Not reached, unless a wake-up was lost.
 LONG_S = 20
 
 
 @pytest.fixture
 async def other(installation: Installation) -> AsyncIterator[PostgresStore]:
-    """A handle of another process."""
+    """A handle like that of another process."""
     opened = await PostgresStore.open(installation.url, SystemClock())
     yield opened
     await opened.close()
@@ -47,36 +47,36 @@ async def listeners(installation: Installation, operator: asyncpg.Connection) ->
     return [pid for (pid,) in rows]
 
 
-async def test_many_puts_are_told_in_few_notifications(
+async def test_many_puts_send_few_notifications(
     world: World, installation: Installation, operator: asyncpg.Connection
 ) -> None:
-    told: list[str] = []
+    payloads: list[str] = []
     last = asyncio.Event()
 
-    def hear(_connection: object, _pid: int, _channel: str, payload: str) -> None:
-        told.append(payload)
+    def receive(_connection: object, _pid: int, _channel: str, payload: str) -> None:
+        payloads.append(payload)
         if payload.endswith("3"):
             last.set()
 
-    await operator.add_listener(channel_of(installation.schema), hear)
+    await operator.add_listener(channel_of(installation.schema), receive)
     await asyncio.gather(*(world.store.put([world.create(f"a{n}", shard_id=n % 3)]) for n in range(60)))
     await world.carry_out(world.create("last", shard_id=3))
     await last.wait()
-    shards = {shard for payload in told for shard in payload.partition(":")[2].split(",")}
+    shards = {shard for payload in payloads for shard in payload.partition(":")[2].split(",")}
     assert shards == {"0", "1", "2", "3"}
-    assert len(told) < 30
+    assert len(payloads) < 30
 
 
-async def test_a_handle_does_not_wake_itself_twice(world: World, other: PostgresStore) -> None:
+async def test_a_notification_does_not_wake_its_sender(world: World, other: PostgresStore) -> None:
     await world.carry_out(world.create("a", shard_id=1))
     assert await world.store.wait(1, LONG_S)
-    # Once another handle has heard it, its sender would have heard it too.
+    # When another handle has received the notification, the sender has received it too.
     assert await other.wait(1, LONG_S)
     assert not await world.store.wait(1, SHORT_S)
 
 
 @pytest.mark.parametrize("payload", ["", "hello", "1:x", ":"])
-async def test_what_is_notified_by_hand_wakes_every_shard(
+async def test_a_notification_sent_by_hand_wakes_every_shard(
     store: PostgresStore, installation: Installation, operator: asyncpg.Connection, payload: str
 ) -> None:
     waits = [asyncio.create_task(store.wait(shard_id, LONG_S)) for shard_id in range(store.shards)]
@@ -84,7 +84,7 @@ async def test_what_is_notified_by_hand_wakes_every_shard(
     assert all(await asyncio.gather(*waits))
 
 
-async def test_who_listens_again_after_a_break_looks_at_everything(
+async def test_every_shard_is_woken_after_a_break(
     world: World, other: PostgresStore, installation: Installation, operator: asyncpg.Connection
 ) -> None:
     for shard_id in range(other.shards):
@@ -93,14 +93,14 @@ async def test_who_listens_again_after_a_break_looks_at_everything(
     for pid in await listeners(installation, operator):
         await operator.execute("SELECT pg_terminate_backend($1)", pid)
     assert all(await asyncio.gather(*waits))
-    # And hears again from then on.
+    # Notifications arrive again from then on.
     again = asyncio.create_task(other.wait(2, LONG_S))
     await world.carry_out(world.create("a", shard_id=2))
     assert await again
 
 
 async def test_with_every_notification_lost_everything_still_runs(world: World, installation: Installation) -> None:
-    async with laid(Wire(installation.server, deaf=True)) as wire:
+    async with open_wire(Wire(installation.server, drops_notifications=True)) as wire:
         worker_store = await PostgresStore.open(installation.through(wire.url), SystemClock())
         async with working(worker_store):
             scheduler = Scheduler(world.store, SystemClock(), Ids.from_system(), SchedulerSettings())
@@ -114,7 +114,7 @@ async def test_with_every_notification_lost_everything_still_runs(world: World, 
 
 @contextlib.asynccontextmanager
 async def working(store: PostgresStore) -> AsyncIterator[None]:
-    """A worker works on this store."""
+    """A worker runs on this store."""
     log = structlog.get_logger()
     settings = WorkerSettings()
     worker = Worker(store, Targets(settings, Registry(), log), SystemClock(), Ids.from_system(), settings, "w", log)

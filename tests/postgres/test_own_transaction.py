@@ -49,7 +49,7 @@ async def ids_in(store: Store) -> list[str]:
     return [action.action_id for action in await store.list_actions(None, 100)]
 
 
-async def test_a_commit_brings_both(world: World, installation: Installation, application: asyncpg.Connection) -> None:
+async def test_a_commit_writes_both(world: World, installation: Installation, application: asyncpg.Connection) -> None:
     schema = installation.schema
     async with application.transaction():
         await application.execute(f"INSERT INTO {schema}.orders VALUES (1)")
@@ -107,7 +107,7 @@ async def test_an_action_that_exists_is_refused_and_the_transaction_can_go_on(
     await world.assert_sound(actions=1)
 
 
-async def test_a_replay_with_its_request_id_returns_the_first_result(
+async def test_a_repeated_creation_with_the_same_request_id_returns_the_first_result(
     world: World, installation: Installation, application: asyncpg.Connection
 ) -> None:
     results = []
@@ -121,7 +121,7 @@ async def test_a_replay_with_its_request_id_returns_the_first_result(
     await world.assert_sound(actions=1)
 
 
-async def test_of_two_transactions_that_create_the_same_action_one_waits_and_is_refused(
+async def test_a_second_transaction_that_creates_the_same_action_waits_and_is_refused(
     world: World, installation: Installation, application: asyncpg.Connection
 ) -> None:
     other = await installation.connect()
@@ -144,7 +144,7 @@ async def test_of_two_transactions_that_create_the_same_action_one_waits_and_is_
     await world.assert_sound(actions=1)
 
 
-async def test_workers_are_told_at_the_commit_if_asked_for(
+async def test_workers_are_woken_at_the_commit_if_asked_for(
     world: World, installation: Installation, application: asyncpg.Connection
 ) -> None:
     waits = [asyncio.create_task(world.store.wait(shard_id, LONG_S)) for shard_id in range(world.store.shards)]
@@ -158,7 +158,7 @@ async def test_workers_are_told_at_the_commit_if_asked_for(
         wait.cancel()
 
 
-async def test_what_is_wrong_is_refused_before_anything_is_written(
+async def test_a_wrong_call_is_refused_before_anything_is_written(
     installation: Installation, application: asyncpg.Connection
 ) -> None:
     with pytest.raises(ValueError, match="within a transaction"):
@@ -166,7 +166,7 @@ async def test_what_is_wrong_is_refused_before_anything_is_written(
     async with application.transaction():
         with pytest.raises(InvalidArgument, match=r"action\.spec"):
             await create_in_postgres(application, ScheduledAction(), schema=installation.schema)
-        with pytest.raises(WrongUrl, match="cannot be"):
+        with pytest.raises(WrongUrl, match="cannot be named"):
             await create_in_postgres(application, reminder(), schema="no such; schema")
     with pytest.raises(Unusable, match="make an installation"):
         async with application.transaction():
@@ -174,7 +174,7 @@ async def test_what_is_wrong_is_refused_before_anything_is_written(
 
 
 async def test_the_example_of_the_documentation(installation: Installation, operator: asyncpg.Connection) -> None:
-    """In a database of its own, because it uses the schema that is used by default."""
+    """In a database of its own, because it uses the default schema."""
     await operator.execute(f"CREATE DATABASE {installation.schema}")
     parts = urlsplit(installation.server)
     url = urlunsplit(parts._replace(path=f"/{installation.schema}"))
