@@ -6,7 +6,8 @@ import pytest
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.store.errors import OtherShards, Unusable, WrongUrl
-from clepsydra.store.url import install_store, open_store, sqlite_path, without_password
+from clepsydra.store.url import install_store, open_store, sqlite_path
+from clepsydra.store.url_options import without_password
 
 
 @pytest.mark.parametrize(

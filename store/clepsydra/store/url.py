@@ -12,7 +12,7 @@ from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import Unusable, WrongUrl
 from clepsydra.store.port import Store
-from clepsydra.store.url_options import without_password as without_password
+from clepsydra.store.url_options import without_password
 
 if TYPE_CHECKING:
     from clepsydra.store.postgres import PostgresStore

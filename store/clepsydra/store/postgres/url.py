@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from clepsydra.store.errors import WrongUrl
-from clepsydra.store.url import without_password
-from clepsydra.store.url_options import UrlOptions
+from clepsydra.store.url_options import UrlOptions, without_password
 
 SCHEMA_DEFAULT = "clepsydra"
 POOL_SIZE_DEFAULT = 10

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clepsydra.store.url import without_password
+from clepsydra.store.url_options import without_password
 from clepsydra.tools.settings.loader import LoadedSettings
 from clepsydra.tools.settings.model import SETTINGS, Setting
 

@@ -5,7 +5,8 @@ import asyncio
 import click
 
 from clepsydra.store.install import SHARDS_DEFAULT
-from clepsydra.store.url import install_store, without_password
+from clepsydra.store.url import install_store
+from clepsydra.store.url_options import without_password
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
 

@@ -7,7 +7,7 @@ import click
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.ids import Ids
-from clepsydra.store.url import without_password
+from clepsydra.store.url_options import without_password
 from clepsydra.tools.exits import Exit
 from clepsydra.tools.process.logs import configure_logs
 from clepsydra.tools.process.parts import run_scheduler

@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from clepsydra.store.url import install_store, without_password
+from clepsydra.store.url import install_store
+from clepsydra.store.url_options import without_password
 from clepsydra.tools.process.logs import configure_logs
 from clepsydra.tools.process.parts import load_handlers, run_scheduler, run_worker
 from clepsydra.tools.process.server import run_parts, run_server
