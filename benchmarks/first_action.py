@@ -50,7 +50,7 @@ def _measure(clone: Path, folder: Path) -> None:
         if up.poll() is not None:
             raise SystemExit(f"make up ended:\n{log.read_text()}")
         listens_s = time.perf_counter() - started
-        add = [command, "add", "hello", "--log", _LINE, "--server", address]
+        add = [str(command), "add", "hello", "--log", _LINE, "--server", address]
         subprocess.run(add, env=environment, check=True, capture_output=True)
         wait_until(lambda: log.read_text(errors="replace").count(_LINE) > 0)
         print(f"make up listens after      {listens_s:6.1f} s")
