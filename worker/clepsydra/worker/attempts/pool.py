@@ -1,4 +1,5 @@
-"""The bounded pool of attempts: a place is taken before an attempt begins, and given back when it has ended.
+"""The bounded pool of attempts: a place, and what else an attempt needs, is taken before it begins, and given back when
+it has ended.
 
 Outcomes that wait to be written have as many places of their own, so that the store writes some while others are
 executed; beyond that they take the places of attempts. So neither can grow without limit, however slow the store is.
@@ -7,7 +8,8 @@ executed; beyond that they take the places of attempts. So neither can grow with
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from structlog.typing import FilteringBoundLogger
@@ -15,17 +17,19 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.core.action.attempt import Attempt, Result
 from clepsydra.core.clock import Clock
 from clepsydra.core.lifecycle import end_time_us
-from clepsydra.core.times import END_OF_TIME_US, seconds
+from clepsydra.core.plan import Begin
+from clepsydra.core.times import seconds
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.eager_tasks import EagerTasks
+from clepsydra.worker.capacity import Needs
 from clepsydra.worker.running import Group, RunningAttempt, is_thrown_away
+from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.targets.failures import describe, failure
 
 NOT_EXTENDED = Result(action_pb2.Attempt.INTERRUPTION, "its lease could not be extended")
-NOT_STARTED = Result(action_pb2.Attempt.INTERRUPTION, "the store took longer to begin it than it may run")
 STOPPED = Result(action_pb2.Attempt.INTERRUPTION, "its worker was stopped")
 # Only the pool cancels the task of an attempt; otherwise the handler has done it.
 CANCELLED_ITSELF = failure("its handler cancelled the task that it ran in")
@@ -33,23 +37,36 @@ CANCELLED_ITSELF = failure("its handler cancelled the task that it ran in")
 
 class Pool:
     def __init__(
-        self, size: int, targets: Targets, completer: Completer, clock: Clock, tally: Tally, log: FilteringBoundLogger
+        self,
+        settings: WorkerSettings,
+        targets: Targets,
+        completer: Completer,
+        clock: Clock,
+        tally: Tally,
+        log: FilteringBoundLogger,
     ) -> None:
-        self._size = size
+        self._size = settings.attempts
+        self._lease_us = settings.lease_us
+        self._grace_us = settings.grace_us
         # Attempts that are being begun, or run; and attempts that have ended and whose outcomes are not yet written.
         self._taken = 0
         self._unwritten = 0
         self._targets = targets
         self._executors = targets.executors
+        self._places = targets.capacity.places
         self._completer = completer
         self._clock = clock
         self._tally = tally
         self._log = log
         # In the order in which they started: the order of a set would differ from process to process.
         self._running: dict[RunningAttempt, None] = {}
+        self._late: set[asyncio.Task[None]] = set()
         # Those that ended in this iteration of the event loop, and their common end time.
         self._ended: list[tuple[Attempt, Result]] = []
         self._ended_us = 0
+        # Extends the leases of attempts; returns those that were extended.
+        self.extend: Callable[[list[RunningAttempt]], Awaitable[list[RunningAttempt]]]
+        self._is_stopped = False
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
@@ -59,17 +76,44 @@ class Pool:
     def room(self) -> int:
         return self._size - self._taken - max(0, self._unwritten - self._size)
 
+    def has_room(self) -> bool:
+        """If not, the rows that wait are looked at again when there is."""
+        if self.room > 0:
+            return True
+        self._places.want()
+        return False
+
     @property
     def in_flight(self) -> int:
         return len(self._running)
 
-    def take(self, places: int) -> None:
-        assert places <= self.room, "a place is taken before an attempt begins"
-        self._taken += places
+    def take(self, begins: Sequence[Begin]) -> dict[int, Needs]:
+        """Take what these attempts need. Returns which of the begins must wait, by their index, and for what."""
+        attempts = [begin.attempt for begin in begins if begin.attempt is not None]
+        granted: dict[Needs, int] = {}
+        for needs, count in Counter(map(self._needs, attempts)).items():
+            granted[needs] = min(count, needs.room())
+            needs.take(granted[needs])
+            self._take_places(granted[needs])
+        assert self.room >= 0, "a place is taken before an attempt begins"
+        if sum(granted.values()) == len(attempts):
+            return {}
+        waiting: dict[int, Needs] = {}
+        for n, begin in enumerate(begins):
+            if begin.attempt is None:
+                continue
+            needs = self._needs(begin.attempt)
+            granted[needs] -= 1
+            if granted[needs] < 0:
+                waiting[n] = needs
+        return waiting
 
-    def give_back(self, places: int) -> None:
-        """Places of attempts that did not begin."""
-        self._taken -= places
+    def give_back(self, taken: Sequence[Attempt], begun: Sequence[Attempt]) -> None:
+        """Not all of these attempts have begun: give back what the others had taken."""
+        still_needed = Counter(map(self._needs, begun))
+        for needs, count in Counter(map(self._needs, taken)).items():
+            needs.give_back(count, still_needed[needs])
+        self._take_places(len(begun) - len(taken))
         self._changed.set()
 
     async def wait_for_room(self, within_s: float | None = None) -> None:
@@ -81,24 +125,52 @@ class Pool:
                     await self._changed.wait()
 
     def start(self, attempts: Sequence[Attempt]) -> None:
-        """Execute attempts whose begin was written. Their places were taken before."""
-        now_us, first_end_us = self._clock.now_us(), END_OF_TIME_US
+        """Execute attempts whose begin was written. What they need was taken before."""
+        now_us = self._clock.now_us()
         started: list[RunningAttempt] = []
+        late: list[RunningAttempt] = []
         for attempt in attempts:
-            attempt.started_us = now_us
-            if now_us >= attempt.deadline_us:
-                self._complete([(attempt, NOT_STARTED)], end_time_us(now_us))
-                continue
             running = RunningAttempt(attempt)
             self._running[running] = None
-            started.append(running)
-            # A lease ends no later than its attempt must.
-            if attempt.lease_ends_us < first_end_us:
-                first_end_us = attempt.lease_ends_us
+            attempt.start(now_us)
+            (started if self._is_covered(attempt, now_us, self._grace_us // 2) else late).append(running)
         self._tally.begun += len(attempts)
-        if not started:
-            return
-        self._watch(first_end_us, now_us)
+        if started:
+            self._execute_all(started, now_us)
+        if late:
+            task = asyncio.get_running_loop().create_task(self._start_late(late))
+            # The event loop holds only a weak reference to a task that waits.
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+
+    async def _start_late(self, late: list[RunningAttempt]) -> None:
+        """Too little is left of their leases, because their begin took long: extend those, and then execute them."""
+        extended = set(await self.extend(late))
+        now_us, started, left = self._clock.now_us(), list[RunningAttempt](), list[RunningAttempt]()
+        for running in late:
+            running.attempt.start(now_us)
+            is_kept = running in extended and not self._is_stopped
+            is_covered = is_kept and self._is_covered(running.attempt, now_us, self._grace_us // 4)
+            (started if is_covered else left).append(running)
+        if started:
+            self._execute_all(started, now_us)
+        if left:
+            self._give_back_needs([running.attempt for running in left])
+            self._end((running, STOPPED if self._is_stopped else NOT_EXTENDED) for running in left)
+
+    def _is_covered(self, attempt: Attempt, now_us: int, reserve_us: int) -> bool:
+        """Whether the lease covers an attempt that starts now, and leaves this much for writing the outcome."""
+        ends_us = now_us + min(attempt.timeout_us, self._lease_us)
+        if ends_us > attempt.row.at_us - reserve_us:
+            return False
+        if ends_us > attempt.lease_ends_us:
+            # It begins late: its lease moves along, and a part of the grace is used up.
+            attempt.lease_ends_us = ends_us
+        return True
+
+    def _execute_all(self, started: Sequence[RunningAttempt], now_us: int) -> None:
+        # A lease ends no later than its attempt must.
+        self._watch(min([running.attempt.lease_ends_us for running in started]), now_us)
         groups = self._targets.groups(started)
         # An execution that may end at once needs no task of its own, unless it waits.
         eager = [group for group in groups if self._executors[group[0].attempt.kind].is_eager]
@@ -136,6 +208,7 @@ class Pool:
             await self._changed.wait()
 
     def stop(self) -> None:
+        self._is_stopped = True
         for running in self.running():
             self.cancel(running, STOPPED)
 
@@ -155,8 +228,7 @@ class Pool:
         for running in self.running():
             attempt = running.attempt
             if now_us >= attempt.deadline_us:
-                timeout_s = seconds(attempt.deadline_us - attempt.started_us)
-                text = f"it did not end within its timeout of {timeout_s:.3g} s"
+                text = f"it did not end within its timeout of {seconds(attempt.timeout_us):.3g} s"
                 self.cancel(running, Result(action_pb2.Attempt.TIMEOUT, text))
             elif now_us >= attempt.lease_ends_us:
                 self.cancel(running, NOT_EXTENDED)
@@ -180,6 +252,7 @@ class Pool:
                 raise
             results = [_defect(error)] * len(group)
         if len(group) > 1:
+            self._needs(group[0].attempt).give_back(len(group))
             # Those that were cancelled have ended already.
             self._end([pair for pair in zip(group, results, strict=True) if pair[0].cancelled_with is None])
         else:
@@ -190,6 +263,7 @@ class Pool:
         # From here on nothing can cancel it, and the task may already execute another attempt.
         running.task = None
         if running.extension is not None:
+            self._give_back_needs([running.attempt])
             self._end([(running, result)])
             return
         ended_us = end_time_us(self._clock.now_us())
@@ -204,6 +278,7 @@ class Pool:
     def _end_collected(self) -> None:
         if self._ended:
             ended, self._ended = self._ended, []
+            self._give_back_needs([attempt for attempt, _ in ended])
             self._complete(ended, self._ended_us)
 
     def _end(self, ending: Iterable[tuple[RunningAttempt, Result]]) -> None:
@@ -225,14 +300,27 @@ class Pool:
     def _complete(self, ended: Sequence[tuple[Attempt, Result]], ended_us: int) -> None:
         if not ended:
             return
-        self._taken -= len(ended)
         self._unwritten += len(ended)
+        self._take_places(-len(ended))
         self._completer.complete(ended, ended_us)
         self._changed.set()
 
     def _written(self, places: int) -> None:
         self._unwritten -= places
+        self._take_places(0)
         self._changed.set()
+
+    def _needs(self, attempt: Attempt) -> Needs:
+        return self._executors[attempt.kind].needs(attempt.target)
+
+    def _give_back_needs(self, attempts: Sequence[Attempt]) -> None:
+        for needs, count in Counter(map(self._needs, attempts)).items():
+            needs.give_back(count)
+
+    def _take_places(self, count: int) -> None:
+        """Keep the places up to date, of which handlers have their parts."""
+        self._taken += count
+        self._places.give_back(self._places.taken - (self._size - self.room))
 
 
 def _defect(error: BaseException) -> Result:
