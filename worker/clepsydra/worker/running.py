@@ -107,5 +107,19 @@ class RunningAttempt:
 Group = Sequence[RunningAttempt]
 
 
+def is_thrown_away(error: BaseException, group: Group) -> bool:
+    """Whether Python closes a coroutine that nobody will continue, as at the end of an event loop.
+
+    Otherwise the handler itself has raised a `GeneratorExit`, in the task that executes it.
+    """
+    if not isinstance(error, GeneratorExit):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return True
+    return all(running.task is not task for running in group)
+
+
 def _at(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)

@@ -30,10 +30,19 @@ class Reads:
         return [Action(*columns) for columns in rows]
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
         incoming = {"from_at": incoming_from_us, "limit": incoming_limit}
-        due = {"from_at": from_us, "until": until_us, "limit": limit}
+        from_id, from_guid = after
+        due = {"from_at": from_us, "from_id": from_id, "from_guid": from_guid, "until": until_us, "limit": limit}
 
         def read(connection: apsw.Connection) -> Page:
             return Page(

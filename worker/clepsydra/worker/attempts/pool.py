@@ -19,7 +19,7 @@ from clepsydra.core.times import END_OF_TIME_US, seconds
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.eager_tasks import EagerTasks
-from clepsydra.worker.running import Group, RunningAttempt
+from clepsydra.worker.running import Group, RunningAttempt, is_thrown_away
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.targets.failures import describe, failure
@@ -175,7 +175,9 @@ class Pool:
             assert len(results) == len(group), "each attempt has its own result"
         except asyncio.CancelledError:
             results = [running.cancelled_with or CANCELLED_ITSELF for running in group]
-        except Exception as error:
+        except BaseException as error:  # SystemExit and the like would end the worker, and leave the attempts hanging
+            if is_thrown_away(error, group):
+                raise
             results = [_defect(error)] * len(group)
         if len(group) > 1:
             # Those that were cancelled have ended already.
@@ -233,7 +235,7 @@ class Pool:
         self._changed.set()
 
 
-def _defect(error: Exception) -> Result:
+def _defect(error: BaseException) -> Result:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
     return failure(f"the worker failed to execute the action: {describe(error)} ({where})")

@@ -56,7 +56,8 @@ FROM (
     FROM (
         SELECT scheduled_at AS at, action_id, action_guid, scheduled_at, last_reschedule_at AS rescheduled_at
         FROM processing_queue
-        WHERE shard_id = :shard_id AND scheduled_at BETWEEN :from_at AND :until
+        WHERE shard_id = :shard_id AND scheduled_at <= :until
+            AND (scheduled_at, action_id, action_guid) > (:from_at, :from_id, :from_guid)
         ORDER BY scheduled_at, action_id, action_guid
         LIMIT :limit
     ) AS q
