@@ -45,12 +45,13 @@ def due(
     shard_id: int,
     incoming_from_us: int,
     incoming_limit: int,
-    from_us: int,
+    after: tuple[int, str, str],
     until_us: int,
     limit: int,
 ) -> Page:
     arrived = {"from_at": incoming_from_us, "limit": incoming_limit}
-    coming = {"from_at": from_us, "until": until_us, "limit": limit}
+    from_us, action_id, guid = after
+    coming = {"from_at": from_us, "from_id": action_id, "from_guid": guid, "until": until_us, "limit": limit}
     return Page(
         read_page(connection, Queue.INCOMING, shard_id, "incoming", arrived),
         read_page(connection, Queue.PROCESSING, shard_id, "due", coming),

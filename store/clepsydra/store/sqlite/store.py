@@ -126,11 +126,19 @@ class SqliteStore:
         await self._writer.run(lambda connection: changes.release(connection, locks, now_us))
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
         return await self._reader.run(
             lambda connection: lookups.due(
-                connection, shard_id, incoming_from_us, incoming_limit, from_us, until_us, limit
+                connection, shard_id, incoming_from_us, incoming_limit, (from_us, *after), until_us, limit
             )
         )
 

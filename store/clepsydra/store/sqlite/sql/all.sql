@@ -338,7 +338,8 @@ FROM (
         s.meta, s.spec, s.status, s.status_scheduled_at
     FROM (
         SELECT scheduled_at, action_id, action_guid, last_reschedule_at FROM processing_queue
-        WHERE shard_id = :shard_id AND scheduled_at BETWEEN :from_at AND :until
+        WHERE shard_id = :shard_id AND scheduled_at <= :until
+            AND (scheduled_at, action_id, action_guid) > (:from_at, :from_id, :from_guid)
         ORDER BY scheduled_at, action_id, action_guid
         LIMIT :limit
     ) AS q
