@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from clepsydra.core.action.memory import show_attempts
 from clepsydra.core.times import END_OF_TIME_US, HOUR_US, SECOND_US, duration, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Meta, Periodic, Schedule, ScheduledAction, Spec, Status
@@ -44,6 +45,7 @@ async def test_an_imported_action_goes_on_as_it_stood(desk: Desk) -> None:
     action.status.occurrence.failed_attempts = 2
     action.status.counters.runs = 7
     action.status.last_attempt.CopyFrom(Attempt(number=2, worker="w", outcome=Attempt.FAILURE, error="no"))
+    show_attempts(action.status)
 
     assert await outcomes(desk, action) == [CREATED]
 
