@@ -9,7 +9,7 @@ from clepsydra.core.times import SECOND_US
 from clepsydra.core.validation.requests import violations_of
 from clepsydra.scheduler.api.grpc_status import status_of
 from clepsydra.scheduler.api.pagination import page
-from clepsydra.scheduler.api.responses import encode_action, encode_results, to_message
+from clepsydra.scheduler.api.responses import as_shown, encode_action, encode_results, to_message
 from clepsydra.scheduler.codec import decode
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
 from clepsydra.scheduler.settings import SchedulerSettings
@@ -72,7 +72,7 @@ class Scheduler:
         decoded = None if stored is None else decode(stored)
         if decoded is None or decoded.is_deleted:
             raise NotFound(request.id)
-        return decoded.action
+        return as_shown(decoded.action)
 
     async def list_actions(self, request: ListActionsRequest, remaining_s: float | None = None) -> ListActionsResponse:
         _check(request)
@@ -83,7 +83,10 @@ class Scheduler:
                 raise DeadlinePassed("the call's deadline passed before its page was read")
             return await self._pipeline.read(lambda: self._store.list_actions(after_id, limit))
 
-        return await page(request, read_after)
+        response = await page(request, read_after)
+        for action in response.actions:
+            as_shown(action)
+        return response
 
     async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         return to_message(await self._change(Update(request, self._stamp()), remaining_s))

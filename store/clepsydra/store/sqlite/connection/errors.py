@@ -23,8 +23,8 @@ _UNUSABLE: dict[type[apsw.Error], str] = {
 }
 
 
-def translated(error: apsw.Error, path: str) -> StoreError:
-    """What an error means, where nothing can have been committed."""
+def translate(error: apsw.Error, path: str) -> StoreError:
+    """What an error means if nothing can have been committed."""
     for known, sentence in _UNAVAILABLE.items():
         if isinstance(error, known):
             return Unavailable(f"the store {path} {sentence}")
@@ -36,8 +36,8 @@ def translated(error: apsw.Error, path: str) -> StoreError:
     return Unusable(f"the store {path} failed: {type(error).__name__}: {error}")
 
 
-def translated_at_commit(error: apsw.Error, path: str) -> StoreError:
-    """What an error of COMMIT itself means: after a failed sync, nobody knows what reached the disk."""
+def translate_commit(error: apsw.Error, path: str) -> StoreError:
+    """What an error of COMMIT means: after a failed sync, nobody knows what reached the disk."""
     if isinstance(error, apsw.IOError):
         return OutcomeUnknown(f"the store {path} could not be synced to its disk: {error}; check the disk")
-    return translated(error, path)
+    return translate(error, path)

@@ -1,4 +1,4 @@
-"""Tells when somebody writes to the write-ahead log, by Linux's inotify: until then, waiting costs nothing at all."""
+"""Reports writes to the write-ahead log, by Linux's inotify: until then, waiting costs nothing."""
 
 import asyncio
 import sys
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 
 class LogWatch:
-    """A watch on the log of one file, for one event loop. It tells that something was written, and nothing of what."""
+    """A watch on the log of one file, for one event loop. It reports that something was written, and not what."""
 
     def __init__(self, path: str) -> None:
         """Raises OSError where the kernel, the file system or the user's limits do not allow it."""
         if sys.platform != "linux":
-            raise OSError("inotify is of Linux alone")
+            raise OSError("only Linux has inotify")
         # Not installed elsewhere.
         from inotify_simple import INotify, flags
 
@@ -22,17 +22,25 @@ class LogWatch:
             self._notify.close()
             raise
 
+    @classmethod
+    def open(cls, path: str) -> "LogWatch | None":
+        """None where a watch is not possible."""
+        try:
+            return cls(path)
+        except OSError:
+            return None
+
     def wait(self, written: Callable[[], None]) -> None:
-        """Call it once, from the event loop, when the log is written to, or was since it was last told."""
-        asyncio.get_running_loop().add_reader(self._notify.fileno(), self._tell, written)
+        """Call `written` once, from the event loop, when the log is written to, or if it was since the last call."""
+        asyncio.get_running_loop().add_reader(self._notify.fileno(), self._report, written)
 
     def close(self) -> None:
         if not self._notify.closed:
             asyncio.get_running_loop().remove_reader(self._notify.fileno())
             self._notify.close()
 
-    def _tell(self, written: Callable[[], None]) -> None:
+    def _report(self, written: Callable[[], None]) -> None:
         asyncio.get_running_loop().remove_reader(self._notify.fileno())
-        # To the kernel, writes that follow each other are one event: there is never much to read.
+        # The kernel merges writes that follow each other into one event: there is never much to read.
         self._notify.read(timeout=0)
         written()

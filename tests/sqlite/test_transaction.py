@@ -1,6 +1,6 @@
-"""A write of one statement is committed by itself, and what has gathered in one transaction; and how either fails."""
+"""A write of one statement is committed by itself, a group in one transaction; and how either fails."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +9,24 @@ import pytest
 
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Action, Advance, AdvanceOutcome, Mark, Put, PutOutcome, Queue, Row
-from clepsydra.store.sqlite import SqliteStore, changes
-from clepsydra.store.sqlite.connection import QUERIES, connect
-from clepsydra.store.sqlite.execution import Ended, Operation
-from clepsydra.store.sqlite.transactions import AtOnce, commit_together
+from clepsydra.store.sqlite import SqliteStore
+from clepsydra.store.sqlite.advance import advance_operation
+from clepsydra.store.sqlite.connection.connect import connect, create_temporary_objects
+from clepsydra.store.sqlite.connection.thread import Operation, Settled
+from clepsydra.store.sqlite.connection.transaction import SingleStatement, write_group
+from clepsydra.store.sqlite.put import put_operation
 
 DONE, GONE = AdvanceOutcome.DONE, AdvanceOutcome.GONE
 AT_US = 1_000
 
 
 class Traced:
-    """A store's writer, and the statements that it was given."""
+    """A store's writer, and the statements that it executed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.connection = connect(path)
-        self.connection.execute(QUERIES["temporary_tables"])
-        self.connection.execute(QUERIES["writing"])
+        create_temporary_objects(self.connection)
         self.statements: list[str] = []
         self.connection.exec_trace = self._trace
 
@@ -33,18 +34,18 @@ class Traced:
         self.statements.append(statement.split()[0])
         return True
 
-    def run(self, *operations: Operation[Any]) -> list[Ended]:
+    def run(self, *operations: Operation[Any]) -> list[Settled]:
         self.statements.clear()
-        return commit_together(self.path)(self.connection, operations)
+        return write_group(self.path)(self.connection, operations)
 
     def rows(self) -> int:
         return int(self.connection.execute("SELECT count(*) FROM incoming_queue").get)
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Traced]:
+async def writer(tmp_path: Path) -> AsyncIterator[Traced]:
     path = str(tmp_path / "store.db")
-    SqliteStore.install(path, 1)
+    await SqliteStore.install(path, 1)
     writer = Traced(path)
     yield writer
     writer.connection.close()
@@ -52,17 +53,17 @@ def writer(tmp_path: Path) -> Iterator[Traced]:
 
 def create(*names: str) -> Operation[Any]:
     actions = [Action(name, f"guid of {name}", b"meta", b"spec", b"status", AT_US) for name in names]
-    return changes.put([Put(None, action, 0, AT_US) for action in actions], AT_US)
+    return put_operation([Put(None, action, 0, AT_US) for action in actions], AT_US)
 
 
 def begin(*names: str) -> Operation[Any]:
     rows = [Row(Queue.INCOMING, 0, AT_US, name, f"guid of {name}", AT_US) for name in names]
-    return changes.advance([Advance(row, 2 * AT_US) for row in rows], Mark("sync", 1))
+    return advance_operation([Advance(row, 2 * AT_US) for row in rows], Mark("sync", 1))
 
 
-def outcomes(ended: list[Ended]) -> list[Any]:
-    assert not any(error for _, error in ended)
-    return [[getattr(each, "outcome", each) for each in result] for result, _ in ended]
+def outcomes(settled: list[Settled]) -> list[Any]:
+    assert not any(error for _, error in settled)
+    return [[getattr(each, "outcome", each) for each in result] for result, _ in settled]
 
 
 def test_a_batch_that_is_alone_is_one_statement(writer: Traced) -> None:
@@ -75,14 +76,14 @@ def test_a_batch_that_is_alone_is_one_statement(writer: Traced) -> None:
 
 @pytest.mark.parametrize(("count", "inserts"), [(960, 2), (999, 3), (1000, 2), (1001, 3)])
 def test_many_creations_are_few_statements(writer: Traced, count: int, inserts: int) -> None:
-    """One for each table, and one for those that are left over; none is so long that it has to be prepared anew."""
+    """One for each table, and one for the rest; none is too long for the cache of prepared statements."""
     writer.run(create(*(f"a{n}" for n in range(count))))
     assert writer.statements == ["BEGIN", *["INSERT"] * inserts, "COMMIT"]
     assert writer.rows() == count
     assert writer.connection.cache_stats()["too_big"] == 0
 
 
-def test_a_begin_of_neighbours_moves_a_range(writer: Traced) -> None:
+def test_begins_of_adjacent_rows_move_as_a_range(writer: Traced) -> None:
     names = [f"a{n:03}" for n in range(200)]
     writer.run(create(*names))
     assert outcomes(writer.run(begin(*names[20:150]))) == [[DONE] * 130]
@@ -96,12 +97,12 @@ def test_a_begin_of_neighbours_moves_a_range(writer: Traced) -> None:
         FROM processing_queue
     """
     in_range = writer.connection.execute(columns).fetchall()
-    # Fewer than are worth it are begun one by one, and that comes to the same.
+    # A few are begun one by one, with the same result.
     writer.run(begin(*names[150:160]))
     assert writer.connection.execute(columns).fetchall() == in_range == [(0, 2 * AT_US, AT_US, None, None, "sync", 1)]
 
 
-def test_what_has_gathered_shares_one_commit(writer: Traced) -> None:
+def test_a_group_shares_one_commit(writer: Traced) -> None:
     assert outcomes(writer.run(create("a"), create("b"), begin("a"))) == [
         [PutOutcome.DONE],
         [PutOutcome.DONE],
@@ -110,7 +111,7 @@ def test_what_has_gathered_shares_one_commit(writer: Traced) -> None:
     assert writer.statements == ["BEGIN", "INSERT", "INSERT", "INSERT", "COMMIT"]
 
 
-def test_one_that_is_hindered_keeps_nobody_else_from_being_carried_out(writer: Traced) -> None:
+def test_one_that_is_refused_does_not_stop_the_others(writer: Traced) -> None:
     writer.run(create("a", "b", "c"))
     assert outcomes(writer.run(begin("a", "x", "b"))) == [[DONE, GONE, DONE]]
     assert outcomes(writer.run(begin("c", "x"), create("c", "d"))) == [
@@ -127,9 +128,9 @@ def test_the_write_lock_of_another_process_is_waited_for_and_then_nothing_was_do
     other.execute("BEGIN IMMEDIATE")
     waits: list[int] = []
 
-    def wait(tries: int) -> bool:
-        waits.append(tries)
-        return tries < 3
+    def wait(failures: int) -> bool:
+        waits.append(failures)
+        return failures < 3
 
     writer.connection.set_busy_handler(wait)
     for operations in ([create("a")], [create("a"), create("b")]):
@@ -164,7 +165,7 @@ def _write(connection: apsw.Connection) -> None:
     ("operation", "fails", "error"),
     [
         # It may be the commit at its end that failed.
-        (AtOnce("INSERT", (), None, _write), "INSERT", OutcomeUnknown),
+        (SingleStatement("INSERT", (), None, _write), "INSERT", OutcomeUnknown),
         (_write, "INSERT", Unavailable),
         (_write, "COMMIT", OutcomeUnknown),
     ],
@@ -174,13 +175,13 @@ def test_after_a_failed_write_to_the_disk_it_is_known_or_unknown_what_was_commit
     operation: Callable[[apsw.Connection], None], fails: str, error: type[Exception]
 ) -> None:
     connection: Any = Failing(fails)
-    [(_, raised)] = commit_together("store.db")(connection, [operation])
+    [(_, raised)] = write_group("store.db")(connection, [operation])
     assert type(raised) is error
 
 
 def test_a_value_that_cannot_be_bound_is_its_callers_own_mistake(writer: Traced) -> None:
     wrong: Any = object()
-    put = changes.put([Put(None, Action("a", "guid", wrong, b"", b"", AT_US), 0, AT_US)], AT_US)
+    put = put_operation([Put(None, Action("a", "guid", wrong, b"", b"", AT_US), 0, AT_US)], AT_US)
     [(_, error)] = writer.run(put)
     assert isinstance(error, TypeError)
     assert outcomes(writer.run(create("b"))) == [[PutOutcome.DONE]]
