@@ -9,6 +9,7 @@ from typing import NamedTuple
 from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Cancelled,
     Deleted,
     Event,
     Expired,
@@ -33,6 +34,7 @@ ENDING = {
     Expired: action_pb2.EXPIRED,
     Accepted: action_pb2.EXPIRED,
     Resumed: action_pb2.EXPIRED,
+    Cancelled: action_pb2.CANCELLED,
 }
 
 
@@ -80,6 +82,10 @@ def _by_a_user(case: Case, counters: Counters) -> Outcome:
         case RunRequested():
             counters.consecutive_interrupted_attempts = 0
             return Outcome(action_pb2.SCHEDULED, now_us, now_us, counters)
+        case Cancelled():
+            counters.cancelled_occurrences += 1
+            counters.cancelled_attempts += event.attempt is not None
+            return _after_an_occurrence(case, counters)
         case Deleted():
             return Outcome(action_pb2.DELETED, now_us + event.retention_us, None, counters)
         case _:

@@ -75,7 +75,8 @@ def test_reading_goes_on_behind_many_pages_of_rows_that_wait(shards: int) -> Non
         await fleet.until(lambda: len(fleet.started) >= 2)
         behind = await fleet.create("behind", delay_us=2 * SECOND_US)
         await fleet.until(lambda: bool(fleet.starts_of("behind")), 10 * SECOND_US)
-        assert fleet.starts_of("behind")[0] - behind.scheduled_at_us <= SECOND_US // 2
+        # One loop that goes from shard to shard is later than one that stays.
+        assert fleet.starts_of("behind")[0] - behind.scheduled_at_us <= shards * SECOND_US // 2
         assert member.tally.begun < 50
         await fleet.assert_sound()
 
@@ -154,8 +155,9 @@ def test_an_attempt_whose_begin_took_longer_than_its_timeout_is_executed(late_s:
         member = fleet.add_worker()
         await fleet.until(lambda: member.tally.succeeded == 1, 20 * SECOND_US)
         assert (await fleet.status("a")).counters.interrupted_attempts == 0
-        # The attempt and half of the grace, or, for a long attempt, a whole lease.
-        assert leases[0] >= min(timeout_ms * MILLISECOND_US, 10 * SECOND_US) + SECOND_US
+        # It covers the attempt, or a whole lease, and leaves a part of the grace.
+        terms = WorkerSettings()
+        assert leases[0] >= min(timeout_ms * MILLISECOND_US, terms.lease_us) + terms.grace_us // 4
 
     test()
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Cancelled,
     Decision,
     Deleted,
     Event,
@@ -33,7 +34,7 @@ from clepsydra.v1.action_pb2 import Attempt, Once, Periodic, Retention, RetryPol
 START_US = DAY_US
 NOWHERE = "[*]"
 
-BY_USERS: tuple[Event, ...] = (Accepted(), Paused(), Resumed(), RunRequested(), Deleted(MINUTE_US))
+BY_USERS: tuple[Event, ...] = (Accepted(), Paused(), Resumed(), RunRequested(), Cancelled(), Deleted(MINUTE_US))
 BY_WORKERS: dict[Decision, tuple[Event, ...]] = {
     Decision.BEGIN: (Began(MINUTE_US, SECOND_US),),
     Decision.EXPIRE: (Expired(),),

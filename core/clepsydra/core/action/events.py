@@ -31,6 +31,13 @@ class RunRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A user cancelled the occurrence: the attempt that was running, or, without one, the wait for its time."""
+
+    attempt: Attempt | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Deleted:
     """A user removed the action; its tombstone is kept for a while."""
 
@@ -74,7 +81,18 @@ class Purged:
 
 
 Event = (
-    Accepted | Paused | Resumed | RunRequested | Deleted | Began | Succeeded | Failed | Interrupted | Expired | Purged
+    Accepted
+    | Paused
+    | Resumed
+    | RunRequested
+    | Cancelled
+    | Deleted
+    | Began
+    | Succeeded
+    | Failed
+    | Interrupted
+    | Expired
+    | Purged
 )
 
 

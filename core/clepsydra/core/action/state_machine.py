@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Cancelled,
     Decision,
     Deleted,
     Event,
@@ -28,6 +29,7 @@ from clepsydra.core.action.events import (
     RunRequested,
     Succeeded,
 )
+from clepsydra.core.action.memory import keep_occurrence, remember
 from clepsydra.core.action.retry import attempts_are_used_up, requested_delay_us, retry_delay_us, would_take_too_long
 from clepsydra.core.action.schedule import first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
 from clepsydra.core.times import END_OF_TIME_US, duration_us, set_us, us_of
@@ -35,7 +37,7 @@ from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 
 LIVE = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})
-ENDED = frozenset({action_pb2.SUCCEEDED, action_pb2.FAILED, action_pb2.EXPIRED})
+ENDED = frozenset({action_pb2.SUCCEEDED, action_pb2.FAILED, action_pb2.EXPIRED, action_pb2.CANCELLED})
 KEPT = ENDED | {action_pb2.DELETED}
 
 
@@ -121,6 +123,16 @@ def _run_requested(_spec: Spec, status: Status, _event: RunRequested, moment: Mo
     return _plan_occurrence(requested, moment.now_us, moment)
 
 
+def _cancelled(spec: Spec, status: Status, event: Cancelled, moment: Moment) -> Step:
+    cancelled = _copy(status)
+    counters = cancelled.counters
+    counters.cancelled_occurrences += 1
+    if event.attempt is not None:
+        remember(spec, cancelled, event.attempt)
+        counters.cancelled_attempts += 1
+    return _go_on(spec, cancelled, moment, action_pb2.CANCELLED, "a user cancelled it")
+
+
 def _deleted(_spec: Spec, status: Status, event: Deleted, moment: Moment) -> Step:
     tombstone = _copy(status)
     tombstone.state = action_pb2.DELETED
@@ -135,7 +147,7 @@ def _began(spec: Spec, status: Status, event: Began, moment: Moment) -> Step:
 
 def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> Step:
     done = _copy(status)
-    done.last_attempt.CopyFrom(event.attempt)
+    remember(spec, done, event.attempt)
     counters = done.counters
     counters.succeeded_attempts += 1
     counters.consecutive_failed_attempts = 0
@@ -146,7 +158,7 @@ def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> 
 
 def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
     failed = _copy(status)
-    failed.last_attempt.CopyFrom(event.attempt)
+    remember(spec, failed, event.attempt)
     counters = failed.counters
     counters.failed_attempts += 1
     counters.consecutive_failed_attempts += 1
@@ -185,7 +197,7 @@ def _why_no_retry(spec: Spec, status: Status, event: Failed, moment: Moment, ret
 
 def _interrupted(spec: Spec, status: Status, event: Interrupted, moment: Moment) -> Step:
     interrupted = _copy(status)
-    interrupted.last_attempt.CopyFrom(event.attempt)
+    remember(spec, interrupted, event.attempt)
     counters = interrupted.counters
     counters.interrupted_attempts += 1
     counters.consecutive_interrupted_attempts += 1
@@ -250,6 +262,7 @@ def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) 
 
 def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
     """Plan an occurrence that has had no attempt."""
+    keep_occurrence(status)
     status.reason = ""
     status.ClearField("occurrence")
     status.state = action_pb2.SCHEDULED
@@ -293,6 +306,7 @@ ALLOWED_STATES: dict[type[Any], frozenset[int]] = {
     Paused: LIVE,
     Resumed: frozenset({action_pb2.PAUSED}),
     RunRequested: LIVE | ENDED,
+    Cancelled: LIVE,
     Deleted: LIVE | ENDED | {action_pb2.PAUSED},
     Began: LIVE,
     Succeeded: LIVE,
@@ -307,6 +321,7 @@ _TRANSITIONS: dict[type[Any], Callable[[Spec, Status, Any, Moment], Step]] = {
     Paused: _paused,
     Resumed: _resumed,
     RunRequested: _run_requested,
+    Cancelled: _cancelled,
     Deleted: _deleted,
     Began: _began,
     Succeeded: _succeeded,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
-from clepsydra.core.action.attempt import Result
+from clepsydra.core.action.attempt import Attempt, Result
 from clepsydra.core.targets import KINDS
 from clepsydra.worker.capacity import Capacity, Needs
 from clepsydra.worker.handlers.registry import BatchHandler, Registry
@@ -53,6 +53,7 @@ class Targets:
         self.capacity = Capacity(settings.attempts)
         self._resources = Resources(settings, registry, log, self.capacity)
         self._batch_handlers = registry.batch_handlers
+        self._coroutines = registry.coroutines
         # By the name of the kind, from `start` on.
         self.executors: dict[str, Executor] = {}
 
@@ -66,6 +67,10 @@ class Targets:
         for executor in self.executors.values():
             await executor.close()
         self.executors.clear()
+
+    def is_users_coroutine(self, attempt: Attempt) -> bool:
+        """Whether it is executed by a coroutine that users have registered."""
+        return attempt.kind == "handler" and attempt.target.name in self._coroutines
 
     def groups(self, attempts: Sequence[RunningAttempt]) -> Sequence[Group]:
         """The attempts in groups, each of which is executed by one call."""
