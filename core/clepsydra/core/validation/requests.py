@@ -86,7 +86,8 @@ _META_FIELDS: dict[str, Rule] = {
 
 def _action(spec: Rule, *, required: tuple[str, ...], required_of_meta: tuple[str, ...] = ()) -> Rule:
     meta = message(action_pb2.Meta, _META_FIELDS, required=required_of_meta)
-    return message(action_pb2.ScheduledAction, {"meta": meta, "spec": spec, "status": any_value}, required=required)
+    fields = {"meta": meta, "spec": spec, "status": any_value, "plan_effect": any_value}
+    return message(action_pb2.ScheduledAction, fields, required=required)
 
 
 CREATE = message(

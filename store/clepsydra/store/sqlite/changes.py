@@ -109,7 +109,7 @@ def _put_as_judged(connection: apsw.Connection, puts: Sequence[Put], oldest_us: 
         run(connection, "write_lives")
         run(connection, "append_to_incoming_queue")
     if "m" in judgements:
-        run(connection, "write_metas")
+        run(connection, "write_in_same_life")
     results = [_PUT_RESULTS[judgement] for judgement in judgements]
     if "c" in judgements:
         for n, *columns in fetch(connection, "current_of_conflicts"):
