@@ -81,6 +81,8 @@ class Walk:
         shard_id, limit = self.random.randrange(self.model.shards), self.random.choice([2, EVERYTHING])
         from_us, until_us = sorted(self.world.now_us + self.random.choice([0, 300, 600, 2000]) for _ in range(2))
 
+        after = self.random.choice([("", ""), ("b", "")])
+
         async def due(store: Store) -> Any:
             page = await store.due(
                 shard_id,
@@ -89,6 +91,7 @@ class Walk:
                 from_us=self.world.now_us,
                 until_us=until_us,
                 limit=limit,
+                after=after,
             )
             return [*page.incoming, *page.due]
 

@@ -19,7 +19,7 @@ from clepsydra.core.action.events import (
     Succeeded,
     TargetChanged,
 )
-from clepsydra.core.action.occurrence import attempt_number, idempotency_key, keep_occurrence
+from clepsydra.core.action.occurrence import attempt_number, carry_over, idempotency_key
 from clepsydra.core.action.state_machine import Moment, Step, decide, step
 from clepsydra.core.times import SECOND_US, timestamp, us_of
 from clepsydra.v1 import action_pb2
@@ -90,7 +90,7 @@ class Life:
     def _start_life(self, event: Event, now_us: int) -> None:
         status = Status()
         status.CopyFrom(self.status)
-        keep_occurrence(status, self.guid, now_us)
+        carry_over(status, self.guid, now_us)
         self._take(step(self.spec, status, event, Moment(now_us)))
         self._lives += 1
 

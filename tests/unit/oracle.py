@@ -9,6 +9,7 @@ from typing import NamedTuple
 from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Cancelled,
     Deleted,
     Event,
     Expired,
@@ -34,6 +35,7 @@ ENDING = {
     Expired: action_pb2.EXPIRED,
     Accepted: action_pb2.EXPIRED,
     Resumed: action_pb2.EXPIRED,
+    Cancelled: action_pb2.CANCELLED,
 }
 
 
@@ -85,6 +87,10 @@ def _by_a_user(case: Case, counters: Counters) -> Outcome:
         case RunRequested():
             counters.consecutive_interrupted_attempts = 0
             return Outcome(action_pb2.SCHEDULED, now_us, now_us, counters)
+        case Cancelled():
+            counters.cancelled_occurrences += 1
+            counters.cancelled_attempts += event.attempt is not None
+            return _after_an_occurrence(case, counters)
         case Deleted():
             return Outcome(action_pb2.DELETED, now_us + event.retention_us, None, counters)
         case _:
@@ -144,7 +150,7 @@ def _after_the_retention(case: Case, counters: Counters) -> Outcome:
     if status.state == action_pb2.DELETED:
         return Outcome(status.state, None, None, counters)
     is_success = status.state == action_pb2.SUCCEEDED
-    ended = status.expire_time if status.state == action_pb2.EXPIRED else status.last_attempt.end_time
+    ended = status.end_time if status.HasField("end_time") else status.last_attempt.end_time
     until_us = us_of(ended) + duration_us(retention.after_success if is_success else retention.after_failure)
     return Outcome(status.state, until_us if until_us > case.moment.now_us else None, None, counters)
 

@@ -63,6 +63,8 @@ class Engine:
         self.database = Database(root)
         self.faults = Faults()
         self.requests: list[Request] = []
+        # Rows of ranges that partitions have sent, wanted or not.
+        self.rows_read = 0
         self.clock = clock
         self.evaluation = evaluation
         self.sessions: dict[str, Session] = {}
@@ -118,10 +120,14 @@ class Engine:
 
     async def run(self, text: str, parameters: dict[str, Any], transaction: Transaction) -> list[ResultSet]:
         """Run the statements with plain values as parameters. The caller commits."""
-        compiled = self.compiled(text)
-        return await TextRun(
-            compiled, parameters, transaction, self.clock, self.evaluation, self._randomness
-        ).run_statements()
+        before, run = (
+            transaction.rows_read,
+            TextRun(self.compiled(text), parameters, transaction, self.clock, self.evaluation, self._randomness),
+        )
+        try:
+            return await run.run_statements()
+        finally:
+            self.rows_read += transaction.rows_read - before
 
     def execute_ddl(self, text: str) -> bool:
         """Execute a text of DDL. False: the text is something else."""

@@ -124,6 +124,8 @@ class Transaction:
         database.snapshots[self._snapshot] += 1
         self.is_serializable = is_serializable
         self.is_open = True
+        # Rows of ranges that were sent by the partitions, wanted or not.
+        self.rows_read = 0
         self._writes: dict[str, dict[Key, Row | Patch | None]] = {}
         self._keys_read: set[tuple[str, Key]] = set()
         self._ranges_read: list[tuple[str, Key, Key]] = []

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63lepsydra/v1/action.proto\x12\x0c\x63lepsydra.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x02\n\x0fScheduledAction\x12 \n\x04meta\x18\x01 \x01(\x0b\x32\x12.clepsydra.v1.Meta\x12 \n\x04spec\x18\x02 \x01(\x0b\x32\x12.clepsydra.v1.Spec\x12$\n\x06status\x18\x03 \x01(\x0b\x32\x14.clepsydra.v1.Status\x12=\n\x0bplan_effect\x18\x05 \x01(\x0e\x32(.clepsydra.v1.ScheduledAction.PlanEffect\"]\n\nPlanEffect\x12\x1b\n\x17PLAN_EFFECT_UNSPECIFIED\x10\x00\x12\x08\n\x04KEPT\x10\x01\x12\x14\n\x10KEPT_IN_NEW_LIFE\x10\x02\x12\x12\n\x0ePLANNED_AFRESH\x10\x03\"\xb9\x02\n\x04Meta\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04guid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\x06labels\x18\x07 \x03(\x0b\x32\x1e.clepsydra.v1.Meta.LabelsEntry\x12\x36\n\x10\x61pplied_requests\x18\x0f \x03(\x0b\x32\x1c.clepsydra.v1.AppliedRequest\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xd0\x01\n\x0e\x41ppliedRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04guid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12(\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x66ingerprint\x18\x06 \x01(\x0c\x12=\n\x0bplan_effect\x18\x07 \x01(\x0e\x32(.clepsydra.v1.ScheduledAction.PlanEffect\"\xb0\x03\n\x04Spec\x12(\n\x08schedule\x18\x01 \x01(\x0b\x32\x16.clepsydra.v1.Schedule\x12(\n\x05retry\x18\x02 \x01(\x0b\x32\x19.clepsydra.v1.RetryPolicy\x12\x32\n\x0f\x61ttempt_timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x0estart_deadline\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\tretention\x18\x05 \x01(\x0b\x32\x17.clepsydra.v1.Retention\x12\x1f\n\x12interruption_limit\x18\x06 \x01(\rH\x01\x88\x01\x01\x12)\n\x04http\x18\n \x01(\x0b\x32\x19.clepsydra.v1.HttpRequestH\x00\x12.\n\x07handler\x18\x0b \x01(\x0b\x32\x1b.clepsydra.v1.PythonHandlerH\x00\x12$\n\x03log\x18\x0c \x01(\x0b\x32\x15.clepsydra.v1.LogLineH\x00\x42\x08\n\x06targetB\x15\n\x13_interruption_limit\"\xcf\x01\n\x08Schedule\x12\x30\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x12*\n\x05\x64\x65lay\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\"\n\x04once\x18\x03 \x01(\x0b\x32\x12.clepsydra.v1.OnceH\x01\x12*\n\x08periodic\x18\x04 \x01(\x0b\x32\x16.clepsydra.v1.PeriodicH\x01\x42\x07\n\x05startB\x0c\n\nrecurrence\"\x06\n\x04Once\"\xdb\x01\n\x08Periodic\x12+\n\x08interval\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x04mode\x18\x02 \x01(\x0e\x32\x1b.clepsydra.v1.Periodic.Mode\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08max_runs\x18\x04 \x01(\x04\"7\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x0e\n\nFIXED_RATE\x10\x01\x12\t\n\x05\x44RIFT\x10\x02\"\x8f\x02\n\x0bRetryPolicy\x12.\n\x0b\x66irst_delay\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x17\n\nmultiplier\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12,\n\tmax_delay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x06jitter\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x19\n\x0cmax_attempts\x18\x05 \x01(\rH\x02\x88\x01\x01\x12.\n\x0bmax_elapsed\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\r\n\x0b_multiplierB\t\n\x07_jitterB\x0f\n\r_max_attempts\"o\n\tRetention\x12\x30\n\rafter_success\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x30\n\rafter_failure\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"c\n\x0bHttpRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12)\n\x07headers\x18\x03 \x03(\x0b\x32\x18.clepsydra.v1.HttpHeader\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\")\n\nHttpHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"D\n\rPythonHandler\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x03 \x01(\t\"\x1a\n\x07LogLine\x12\x0f\n\x07message\x18\x01 \x01(\t\"\x8f\x03\n\x06Status\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.clepsydra.v1.State\x12\x32\n\x0escheduled_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x0foccurrence_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x08\x63ounters\x18\x04 \x01(\x0b\x32\x16.clepsydra.v1.Counters\x12+\n\x0clast_attempt\x18\x05 \x01(\x0b\x32\x15.clepsydra.v1.Attempt\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12,\n\noccurrence\x18\x07 \x01(\x0b\x32\x18.clepsydra.v1.Occurrence\x12\x32\n\x0eremovable_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf3\x01\n\x08\x43ounters\x12\x1a\n\x12succeeded_attempts\x18\x01 \x01(\x04\x12\x17\n\x0f\x66\x61iled_attempts\x18\x02 \x01(\x04\x12\x1c\n\x14interrupted_attempts\x18\x03 \x01(\x04\x12#\n\x1b\x63onsecutive_failed_attempts\x18\x04 \x01(\x04\x12(\n consecutive_interrupted_attempts\x18\x05 \x01(\x04\x12\x0c\n\x04runs\x18\x06 \x01(\x04\x12\x1a\n\x12missed_occurrences\x18\x07 \x01(\x04\x12\x1b\n\x13\x65xpired_occurrences\x18\x08 \x01(\x04\"\xb1\x01\n\nOccurrence\x12\x17\n\x0f\x66\x61iled_attempts\x18\x01 \x01(\r\x12\x1c\n\x14interrupted_attempts\x18\x02 \x01(\r\x12\x36\n\x12\x66irst_attempt_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\x12\x1b\n\x13superseded_attempts\x18\x05 \x01(\r\"\xaf\x02\n\x07\x41ttempt\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\n\n\x02id\x18\x02 \x01(\t\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06worker\x18\x05 \x01(\t\x12.\n\x07outcome\x18\x06 \x01(\x0e\x32\x1d.clepsydra.v1.Attempt.Outcome\x12\r\n\x05\x65rror\x18\x07 \x01(\t\"[\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x0b\n\x07SUCCESS\x10\x01\x12\x0b\n\x07\x46\x41ILURE\x10\x02\x12\x0b\n\x07TIMEOUT\x10\x03\x12\x10\n\x0cINTERRUPTION\x10\x04*|\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSCHEDULED\x10\x01\x12\x0c\n\x08RETRYING\x10\x02\x12\n\n\x06PAUSED\x10\x03\x12\r\n\tSUCCEEDED\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\x0b\n\x07\x45XPIRED\x10\x06\x12\x0b\n\x07\x44\x45LETED\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63lepsydra/v1/action.proto\x12\x0c\x63lepsydra.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc1\x02\n\x0fScheduledAction\x12 \n\x04meta\x18\x01 \x01(\x0b\x32\x12.clepsydra.v1.Meta\x12 \n\x04spec\x18\x02 \x01(\x0b\x32\x12.clepsydra.v1.Spec\x12$\n\x06status\x18\x03 \x01(\x0b\x32\x14.clepsydra.v1.Status\x12&\n\x07running\x18\x04 \x01(\x0b\x32\x15.clepsydra.v1.Running\x12=\n\x0bplan_effect\x18\x05 \x01(\x0e\x32(.clepsydra.v1.ScheduledAction.PlanEffect\"]\n\nPlanEffect\x12\x1b\n\x17PLAN_EFFECT_UNSPECIFIED\x10\x00\x12\x08\n\x04KEPT\x10\x01\x12\x14\n\x10KEPT_IN_NEW_LIFE\x10\x02\x12\x12\n\x0ePLANNED_AFRESH\x10\x03\"\x95\x01\n\x07Running\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0elease_end_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0e\x61ttempt_number\x18\x04 \x01(\r\"\xb9\x02\n\x04Meta\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04guid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\x06labels\x18\x07 \x03(\x0b\x32\x1e.clepsydra.v1.Meta.LabelsEntry\x12\x36\n\x10\x61pplied_requests\x18\x0f \x03(\x0b\x32\x1c.clepsydra.v1.AppliedRequest\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xeb\x01\n\x0e\x41ppliedRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04guid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12(\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x66ingerprint\x18\x06 \x01(\x0c\x12\x19\n\x11\x63\x61ncelled_attempt\x18\x07 \x01(\x08\x12=\n\x0bplan_effect\x18\x08 \x01(\x0e\x32(.clepsydra.v1.ScheduledAction.PlanEffect\"\xea\x03\n\x04Spec\x12(\n\x08schedule\x18\x01 \x01(\x0b\x32\x16.clepsydra.v1.Schedule\x12(\n\x05retry\x18\x02 \x01(\x0b\x32\x19.clepsydra.v1.RetryPolicy\x12\x32\n\x0f\x61ttempt_timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x0estart_deadline\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\tretention\x18\x05 \x01(\x0b\x32\x17.clepsydra.v1.Retention\x12\x1f\n\x12interruption_limit\x18\x06 \x01(\rH\x01\x88\x01\x01\x12 \n\x13remembered_attempts\x18\x07 \x01(\rH\x02\x88\x01\x01\x12)\n\x04http\x18\n \x01(\x0b\x32\x19.clepsydra.v1.HttpRequestH\x00\x12.\n\x07handler\x18\x0b \x01(\x0b\x32\x1b.clepsydra.v1.PythonHandlerH\x00\x12$\n\x03log\x18\x0c \x01(\x0b\x32\x15.clepsydra.v1.LogLineH\x00\x42\x08\n\x06targetB\x15\n\x13_interruption_limitB\x16\n\x14_remembered_attempts\"\xcf\x01\n\x08Schedule\x12\x30\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x12*\n\x05\x64\x65lay\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\"\n\x04once\x18\x03 \x01(\x0b\x32\x12.clepsydra.v1.OnceH\x01\x12*\n\x08periodic\x18\x04 \x01(\x0b\x32\x16.clepsydra.v1.PeriodicH\x01\x42\x07\n\x05startB\x0c\n\nrecurrence\"\x06\n\x04Once\"\xdb\x01\n\x08Periodic\x12+\n\x08interval\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x04mode\x18\x02 \x01(\x0e\x32\x1b.clepsydra.v1.Periodic.Mode\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08max_runs\x18\x04 \x01(\x04\"7\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x0e\n\nFIXED_RATE\x10\x01\x12\t\n\x05\x44RIFT\x10\x02\"\x8f\x02\n\x0bRetryPolicy\x12.\n\x0b\x66irst_delay\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x17\n\nmultiplier\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12,\n\tmax_delay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x06jitter\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x19\n\x0cmax_attempts\x18\x05 \x01(\rH\x02\x88\x01\x01\x12.\n\x0bmax_elapsed\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\r\n\x0b_multiplierB\t\n\x07_jitterB\x0f\n\r_max_attempts\"o\n\tRetention\x12\x30\n\rafter_success\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x30\n\rafter_failure\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"c\n\x0bHttpRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12)\n\x07headers\x18\x03 \x03(\x0b\x32\x18.clepsydra.v1.HttpHeader\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\")\n\nHttpHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"D\n\rPythonHandler\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x03 \x01(\t\"\x1a\n\x07LogLine\x12\x0f\n\x07message\x18\x01 \x01(\t\"\xb5\x03\n\x06Status\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.clepsydra.v1.State\x12\x32\n\x0escheduled_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x0foccurrence_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x08\x63ounters\x18\x04 \x01(\x0b\x32\x16.clepsydra.v1.Counters\x12+\n\x0clast_attempt\x18\x05 \x01(\x0b\x32\x15.clepsydra.v1.Attempt\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12,\n\noccurrence\x18\x07 \x01(\x0b\x32\x18.clepsydra.v1.Occurrence\x12\x32\n\x0eremovable_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x08\x61ttempts\x18\t \x03(\x0b\x32\x15.clepsydra.v1.Attempt\x12,\n\x08\x65nd_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xae\x02\n\x08\x43ounters\x12\x1a\n\x12succeeded_attempts\x18\x01 \x01(\x04\x12\x17\n\x0f\x66\x61iled_attempts\x18\x02 \x01(\x04\x12\x1c\n\x14interrupted_attempts\x18\x03 \x01(\x04\x12#\n\x1b\x63onsecutive_failed_attempts\x18\x04 \x01(\x04\x12(\n consecutive_interrupted_attempts\x18\x05 \x01(\x04\x12\x0c\n\x04runs\x18\x06 \x01(\x04\x12\x1a\n\x12missed_occurrences\x18\x07 \x01(\x04\x12\x1b\n\x13\x65xpired_occurrences\x18\x08 \x01(\x04\x12\x1d\n\x15\x63\x61ncelled_occurrences\x18\n \x01(\x04\x12\x1a\n\x12\x63\x61ncelled_attempts\x18\x0b \x01(\x04\"\xb1\x01\n\nOccurrence\x12\x17\n\x0f\x66\x61iled_attempts\x18\x01 \x01(\r\x12\x1c\n\x14interrupted_attempts\x18\x02 \x01(\r\x12\x36\n\x12\x66irst_attempt_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\x12\x1b\n\x13superseded_attempts\x18\x05 \x01(\r\"\xd7\x03\n\x07\x41ttempt\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\n\n\x02id\x18\x02 \x01(\t\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06worker\x18\x05 \x01(\t\x12.\n\x07outcome\x18\x06 \x01(\x0e\x32\x1d.clepsydra.v1.Attempt.Outcome\x12\r\n\x05\x65rror\x18\x07 \x01(\t\x12\x33\n\x0foccurrence_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0escheduled_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x08lateness\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\"m\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x0b\n\x07SUCCESS\x10\x01\x12\x0b\n\x07\x46\x41ILURE\x10\x02\x12\x0b\n\x07TIMEOUT\x10\x03\x12\x10\n\x0cINTERRUPTION\x10\x04\x12\x10\n\x0c\x43\x41NCELLATION\x10\x05*\x8b\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSCHEDULED\x10\x01\x12\x0c\n\x08RETRYING\x10\x02\x12\n\n\x06PAUSED\x10\x03\x12\r\n\tSUCCEEDED\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\x0b\n\x07\x45XPIRED\x10\x06\x12\x0b\n\x07\x44\x45LETED\x10\x07\x12\r\n\tCANCELLED\x10\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,48 +35,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_META_LABELSENTRY']._loaded_options = None
   _globals['_META_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_STATE']._serialized_start=3557
-  _globals['_STATE']._serialized_end=3681
+  _globals['_STATE']._serialized_start=4100
+  _globals['_STATE']._serialized_end=4239
   _globals['_SCHEDULEDACTION']._serialized_start=109
-  _globals['_SCHEDULEDACTION']._serialized_end=390
-  _globals['_SCHEDULEDACTION_PLANEFFECT']._serialized_start=297
-  _globals['_SCHEDULEDACTION_PLANEFFECT']._serialized_end=390
-  _globals['_META']._serialized_start=393
-  _globals['_META']._serialized_end=706
-  _globals['_META_LABELSENTRY']._serialized_start=661
-  _globals['_META_LABELSENTRY']._serialized_end=706
-  _globals['_APPLIEDREQUEST']._serialized_start=709
-  _globals['_APPLIEDREQUEST']._serialized_end=917
-  _globals['_SPEC']._serialized_start=920
-  _globals['_SPEC']._serialized_end=1352
-  _globals['_SCHEDULE']._serialized_start=1355
-  _globals['_SCHEDULE']._serialized_end=1562
-  _globals['_ONCE']._serialized_start=1564
-  _globals['_ONCE']._serialized_end=1570
-  _globals['_PERIODIC']._serialized_start=1573
-  _globals['_PERIODIC']._serialized_end=1792
-  _globals['_PERIODIC_MODE']._serialized_start=1737
-  _globals['_PERIODIC_MODE']._serialized_end=1792
-  _globals['_RETRYPOLICY']._serialized_start=1795
-  _globals['_RETRYPOLICY']._serialized_end=2066
-  _globals['_RETENTION']._serialized_start=2068
-  _globals['_RETENTION']._serialized_end=2179
-  _globals['_HTTPREQUEST']._serialized_start=2181
-  _globals['_HTTPREQUEST']._serialized_end=2280
-  _globals['_HTTPHEADER']._serialized_start=2282
-  _globals['_HTTPHEADER']._serialized_end=2323
-  _globals['_PYTHONHANDLER']._serialized_start=2325
-  _globals['_PYTHONHANDLER']._serialized_end=2393
-  _globals['_LOGLINE']._serialized_start=2395
-  _globals['_LOGLINE']._serialized_end=2421
-  _globals['_STATUS']._serialized_start=2424
-  _globals['_STATUS']._serialized_end=2823
-  _globals['_COUNTERS']._serialized_start=2826
-  _globals['_COUNTERS']._serialized_end=3069
-  _globals['_OCCURRENCE']._serialized_start=3072
-  _globals['_OCCURRENCE']._serialized_end=3249
-  _globals['_ATTEMPT']._serialized_start=3252
-  _globals['_ATTEMPT']._serialized_end=3555
-  _globals['_ATTEMPT_OUTCOME']._serialized_start=3464
-  _globals['_ATTEMPT_OUTCOME']._serialized_end=3555
+  _globals['_SCHEDULEDACTION']._serialized_end=430
+  _globals['_SCHEDULEDACTION_PLANEFFECT']._serialized_start=337
+  _globals['_SCHEDULEDACTION_PLANEFFECT']._serialized_end=430
+  _globals['_RUNNING']._serialized_start=433
+  _globals['_RUNNING']._serialized_end=582
+  _globals['_META']._serialized_start=585
+  _globals['_META']._serialized_end=898
+  _globals['_META_LABELSENTRY']._serialized_start=853
+  _globals['_META_LABELSENTRY']._serialized_end=898
+  _globals['_APPLIEDREQUEST']._serialized_start=901
+  _globals['_APPLIEDREQUEST']._serialized_end=1136
+  _globals['_SPEC']._serialized_start=1139
+  _globals['_SPEC']._serialized_end=1629
+  _globals['_SCHEDULE']._serialized_start=1632
+  _globals['_SCHEDULE']._serialized_end=1839
+  _globals['_ONCE']._serialized_start=1841
+  _globals['_ONCE']._serialized_end=1847
+  _globals['_PERIODIC']._serialized_start=1850
+  _globals['_PERIODIC']._serialized_end=2069
+  _globals['_PERIODIC_MODE']._serialized_start=2014
+  _globals['_PERIODIC_MODE']._serialized_end=2069
+  _globals['_RETRYPOLICY']._serialized_start=2072
+  _globals['_RETRYPOLICY']._serialized_end=2343
+  _globals['_RETENTION']._serialized_start=2345
+  _globals['_RETENTION']._serialized_end=2456
+  _globals['_HTTPREQUEST']._serialized_start=2458
+  _globals['_HTTPREQUEST']._serialized_end=2557
+  _globals['_HTTPHEADER']._serialized_start=2559
+  _globals['_HTTPHEADER']._serialized_end=2600
+  _globals['_PYTHONHANDLER']._serialized_start=2602
+  _globals['_PYTHONHANDLER']._serialized_end=2670
+  _globals['_LOGLINE']._serialized_start=2672
+  _globals['_LOGLINE']._serialized_end=2698
+  _globals['_STATUS']._serialized_start=2701
+  _globals['_STATUS']._serialized_end=3138
+  _globals['_COUNTERS']._serialized_start=3141
+  _globals['_COUNTERS']._serialized_end=3443
+  _globals['_OCCURRENCE']._serialized_start=3446
+  _globals['_OCCURRENCE']._serialized_end=3623
+  _globals['_ATTEMPT']._serialized_start=3626
+  _globals['_ATTEMPT']._serialized_end=4097
+  _globals['_ATTEMPT_OUTCOME']._serialized_start=3988
+  _globals['_ATTEMPT_OUTCOME']._serialized_end=4097
 # @@protoc_insertion_point(module_scope)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from clepsydra.core.action.occurrence import keep_occurrence
+from clepsydra.core.action.occurrence import carry_over
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.core.times import END_OF_TIME_US, set_us
@@ -106,7 +106,7 @@ def _new_life(action: Action, guid: str, now_us: int) -> Action:
     except DecodeError:
         # The messages stay as they are: the columns are enough to give the action a row, and to delete it.
         return action._replace(guid=guid)
-    keep_occurrence(status, action.guid, now_us)
+    carry_over(status, action.guid, now_us)
     meta.guid = guid
     # As in every life that replaces another: the call that made the earlier one may still be retried.
     set_us(status.removable_time, now_us + DELETED_RETENTION_MIN_US)

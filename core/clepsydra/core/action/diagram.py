@@ -13,6 +13,7 @@ from typing import NamedTuple
 from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Cancelled,
     Decision,
     Deleted,
     Event,
@@ -35,7 +36,15 @@ START_US = DAY_US
 NOWHERE = "[*]"
 
 _ATTEMPT = Attempt(end_time=timestamp(START_US))
-BY_USERS: tuple[Event, ...] = (Accepted(), TargetChanged(), Paused(), Resumed(), RunRequested(), Deleted(MINUTE_US))
+BY_USERS: tuple[Event, ...] = (
+    Accepted(),
+    TargetChanged(),
+    Paused(),
+    Resumed(),
+    RunRequested(),
+    Cancelled(),
+    Deleted(MINUTE_US),
+)
 BY_WORKERS: dict[Decision, tuple[Event, ...]] = {
     Decision.BEGIN: (Began(MINUTE_US, SECOND_US),),
     Decision.EXPIRE: (Expired(),),

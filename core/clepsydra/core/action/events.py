@@ -36,6 +36,13 @@ class RunRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A user cancelled the occurrence: the attempt that was running, or, without one, the wait for its time."""
+
+    attempt: Attempt | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Deleted:
     """A user removed the action; its tombstone is kept for a while."""
 
@@ -84,6 +91,7 @@ Event = (
     | Paused
     | Resumed
     | RunRequested
+    | Cancelled
     | Deleted
     | Began
     | Succeeded

@@ -37,7 +37,7 @@ def had_attempts(status: Status) -> bool:
     return bool(status.occurrence.failed_attempts or status.occurrence.interrupted_attempts)
 
 
-def keep_occurrence(status: Status, guid: str, now_us: int) -> None:
+def carry_over(status: Status, guid: str, now_us: int) -> None:
     """Prepare the status of this life, in place, for a life that may go on with its occurrence.
 
     The scheduler does not read queues, so it does not know whether an attempt is running. If the planned time has come,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Cancelled,
     Decision,
     Deleted,
     Event,
@@ -29,6 +30,7 @@ from clepsydra.core.action.events import (
     Succeeded,
     TargetChanged,
 )
+from clepsydra.core.action.memory import keep_occurrence, remember
 from clepsydra.core.action.occurrence import had_attempts
 from clepsydra.core.action.retry import attempts_are_used_up, requested_delay_us, retry_delay_us, would_take_too_long
 from clepsydra.core.action.schedule import Next, first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
@@ -37,7 +39,7 @@ from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
 
 LIVE = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})
-ENDED = frozenset({action_pb2.SUCCEEDED, action_pb2.FAILED, action_pb2.EXPIRED})
+ENDED = frozenset({action_pb2.SUCCEEDED, action_pb2.FAILED, action_pb2.EXPIRED, action_pb2.CANCELLED})
 KEPT = ENDED | {action_pb2.DELETED}
 
 
@@ -114,6 +116,16 @@ def _run_requested(_spec: Spec, status: Status, _event: RunRequested, moment: Mo
     return _plan_occurrence(requested, moment.now_us, moment)
 
 
+def _cancelled(spec: Spec, status: Status, event: Cancelled, moment: Moment) -> Step:
+    cancelled = _copy(status)
+    counters = cancelled.counters
+    counters.cancelled_occurrences += 1
+    if event.attempt is not None:
+        remember(spec, cancelled, event.attempt)
+        counters.cancelled_attempts += 1
+    return _go_on(spec, cancelled, moment, action_pb2.CANCELLED, "a user cancelled it")
+
+
 def _deleted(_spec: Spec, status: Status, event: Deleted, moment: Moment) -> Step:
     tombstone = _copy(status)
     tombstone.state = action_pb2.DELETED
@@ -128,7 +140,7 @@ def _began(spec: Spec, status: Status, event: Began, moment: Moment) -> Step:
 
 def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> Step:
     done = _copy(status)
-    done.last_attempt.CopyFrom(event.attempt)
+    remember(spec, done, event.attempt)
     counters = done.counters
     counters.succeeded_attempts += 1
     counters.consecutive_failed_attempts = 0
@@ -139,7 +151,7 @@ def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> 
 
 def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
     failed = _copy(status)
-    failed.last_attempt.CopyFrom(event.attempt)
+    remember(spec, failed, event.attempt)
     counters = failed.counters
     counters.failed_attempts += 1
     counters.consecutive_failed_attempts += 1
@@ -178,7 +190,7 @@ def _why_no_retry(spec: Spec, status: Status, event: Failed, moment: Moment, ret
 
 def _interrupted(spec: Spec, status: Status, event: Interrupted, moment: Moment) -> Step:
     interrupted = _copy(status)
-    interrupted.last_attempt.CopyFrom(event.attempt)
+    remember(spec, interrupted, event.attempt)
     counters = interrupted.counters
     counters.interrupted_attempts += 1
     counters.consecutive_interrupted_attempts += 1
@@ -201,7 +213,7 @@ def _expired(spec: Spec, status: Status, _event: Expired, moment: Moment) -> Ste
 
 def _purged(spec: Spec, status: Status, _event: Purged, moment: Moment) -> Step:
     if status.state in ENDED:
-        ended = status.expire_time if status.HasField("expire_time") else status.last_attempt.end_time
+        ended = status.end_time if status.HasField("end_time") else status.last_attempt.end_time
         kept_until_us = us_of(ended) + _retention_us(spec, status.state)
         if kept_until_us > moment.now_us:
             # A user made the retention longer since the action ended.
@@ -224,8 +236,8 @@ def _go_on(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State,
 def _end(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:
     status.state = ending
     status.reason = reason
-    if ending == action_pb2.EXPIRED:
-        set_us(status.expire_time, moment.now_us)
+    if ending in (action_pb2.EXPIRED, action_pb2.CANCELLED):
+        set_us(status.end_time, moment.now_us)
     kept_us = _retention_us(spec, ending)
     # A change by a user always makes a row; a worker purges it as soon as it sees it.
     if kept_us == 0 and moment.row_at_us is not None:
@@ -254,9 +266,10 @@ def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) 
 
 def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
     """Plan an occurrence that has had no attempt."""
+    keep_occurrence(status)
     status.reason = ""
     status.ClearField("occurrence")
-    status.ClearField("expire_time")
+    status.ClearField("end_time")
     status.state = action_pb2.SCHEDULED
     set_us(status.occurrence_time, at_us)
     return _plan(status, at_us, moment)
@@ -269,6 +282,7 @@ def _plan_again(status: Status, at_us: int, moment: Moment) -> Step:
         status.state = action_pb2.RETRYING
     else:
         # The start deadline counts from here: the user who resumes an action wants it to start.
+        keep_occurrence(status)
         status.state = action_pb2.SCHEDULED
         set_us(status.occurrence_time, at_us)
     return _plan(status, at_us, moment)
@@ -311,6 +325,7 @@ ALLOWED_STATES: dict[type[Any], frozenset[int]] = {
     Paused: LIVE,
     Resumed: frozenset({action_pb2.PAUSED}),
     RunRequested: LIVE | ENDED,
+    Cancelled: LIVE,
     Deleted: LIVE | ENDED | {action_pb2.PAUSED},
     Began: LIVE,
     Succeeded: LIVE,
@@ -326,6 +341,7 @@ _TRANSITIONS: dict[type[Any], Callable[[Spec, Status, Any, Moment], Step]] = {
     Paused: _paused,
     Resumed: _resumed,
     RunRequested: _run_requested,
+    Cancelled: _cancelled,
     Deleted: _deleted,
     Began: _began,
     Succeeded: _succeeded,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from clepsydra.core.action.creation import accept
 from clepsydra.core.action.events import Event, Paused, TargetChanged
-from clepsydra.core.action.occurrence import keep_occurrence
+from clepsydra.core.action.occurrence import carry_over
 from clepsydra.core.action.spec import fill_in, fill_in_recurrence
 from clepsydra.core.action.state_machine import Moment, step
 from clepsydra.v1 import action_pb2
@@ -66,7 +66,7 @@ def _keep(before: Spec, spec: Spec, status: Status, guid: str, now_us: int) -> U
         return Updated(status, _PlanEffect.KEPT)
     kept = Status()
     kept.CopyFrom(status)
-    keep_occurrence(kept, guid, now_us)
+    carry_over(kept, guid, now_us)
     return Updated(_after(spec, kept, TargetChanged(), now_us), _PlanEffect.KEPT_IN_NEW_LIFE)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from clepsydra.core.action.creation import FIRST_REVISION, ImpossibleNow, etag_of, new_action
 from clepsydra.core.action.events import Deleted, Event, Paused, Resumed, RunRequested
-from clepsydra.core.action.occurrence import keep_occurrence
+from clepsydra.core.action.occurrence import carry_over
 from clepsydra.core.action.state_machine import ImpossibleEvent, Moment, step
 from clepsydra.core.action.update import Updated, keep_start, update_plan
 from clepsydra.core.action.update_mask import LABELS, clears_start, merge_spec, updates_spec
@@ -204,7 +204,7 @@ class Command:
             raise NotFound(self.action_id)
         _check_etag(self.request.etag, stored)
         action = stored.action
-        keep_occurrence(action.status, action.meta.guid, self._stamp.now_us)
+        carry_over(action.status, action.meta.guid, self._stamp.now_us)
         _next_revision(action.meta, self._stamp)
         _new_guid(action.meta, self._stamp)
         try:

@@ -140,10 +140,22 @@ class MemoryStore:
         return held if held.locked and held.guid == lock.guid else None
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
         incoming = [row for row in self._shard(Queue.INCOMING, shard_id) if row.at_us >= incoming_from_us]
-        due = [row for row in self._shard(Queue.PROCESSING, shard_id) if from_us <= row.at_us <= until_us]
+        due = [
+            row
+            for row in self._shard(Queue.PROCESSING, shard_id)
+            if (row.at_us, row.action_id, row.guid) > (from_us, *after) and row.at_us <= until_us
+        ]
         return Page(
             [Due(row, self._live_action(row)) for row in incoming[:incoming_limit]],
             [Due(row, self._live_action(row)) for row in due[:limit]],

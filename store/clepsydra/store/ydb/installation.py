@@ -63,7 +63,8 @@ class YdbInstallation:
         names = await self._names()
         version = 1 if VERSION_1_DIRECTORY in names else 0
         if MIGRATIONS_TABLE in names:
-            results = await self._retry.call(lambda: self._sessions.read("applied_migrations", {}))
+            sent = {"$from_version": parameters.number(1)}
+            results = await self._retry.call(lambda: self._sessions.read("applied_migrations", sent))
             # A table without rows: an installation or an upgrade was interrupted.
             version = max((row["version"] for row in results.rows()), default=version)
         lost = [table for table in TABLES if table not in names]

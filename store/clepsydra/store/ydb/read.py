@@ -42,10 +42,18 @@ class Reads:
         return [_action(row) for row in actions.rows]
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
         incoming = RangeReader((incoming_from_us, "", ""), incoming_limit, _incoming_key, _after_incoming)
-        processing = RangeReader((from_us, "", ""), limit, _processing_key, _after_processing)
+        processing = RangeReader((from_us, *after), limit, _processing_key, _after_processing)
         fixed = {"$shard_id": parameters.number(shard_id), "$until": parameters.time(until_us)}
         await self._read("due", fixed, incoming, processing)
         return Page(

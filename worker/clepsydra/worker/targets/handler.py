@@ -16,7 +16,7 @@ from typing import Any
 from clepsydra.core.action.attempt import SUCCESS, Result
 from clepsydra.worker.handlers.payloads import Undecodable
 from clepsydra.worker.handlers.registry import BatchHandler, DoNotRetry, Handler, RetryAfter
-from clepsydra.worker.running import Group, RunningAttempt
+from clepsydra.worker.running import Group, RunningAttempt, is_thrown_away
 from clepsydra.worker.targets import Resources
 from clepsydra.worker.targets.failures import describe, failure, message_of
 from clepsydra.worker.targets.threads import Threads, ThreadsHeld
@@ -112,7 +112,7 @@ class Executor:
 
     def _failed_coroutine(self, error: BaseException, handler: Handler | BatchHandler, group: Group) -> Result:
         """The result of a coroutine that raised. Raises it again if the attempts are being cancelled."""
-        if isinstance(error, GeneratorExit):
+        if is_thrown_away(error, group):
             raise error
         # Otherwise something that the handler waited for was cancelled, not the attempt.
         if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():

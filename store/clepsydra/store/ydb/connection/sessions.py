@@ -26,6 +26,10 @@ _Failure = Callable[[Exception], StoreError]
 
 STATEMENTS = Statements.of_package("clepsydra.store.ydb", ".yql")
 
+# Every JOIN of the store looks rows up by their whole keys. A server may be set to level 4, where the optimiser reads
+# the whole table instead if it expects more than 1,000 rows on the left side. At level 3 it prefers lookups.
+_LOOKUPS = 'PRAGMA ydb.CostBasedOptimizationLevel = "3";'
+
 _log = logging.getLogger(__name__)
 
 # The request's own deadline ends a try. This ends it even if the SDK is busy cleaning up after a broken connection.
@@ -34,11 +38,11 @@ _CLEAN_UP_S = 1.0
 
 def texts_in(path: str) -> dict[str, str]:
     """The statements as they are sent. Each names its call, for those who read the server's list of top queries."""
-    return {name: text_in(path, name, STATEMENTS[name]) for name in STATEMENTS}
+    return {name: text_in(path, name, f"{_LOOKUPS}\n\n{STATEMENTS[name]}") for name in STATEMENTS}
 
 
 def text_in(path: str, call: str, statements: str) -> str:
-    return f'-- clepsydra {call}\nPRAGMA TablePathPrefix("{path}");\n\n{statements}'
+    return f'-- clepsydra {call}\nPRAGMA TablePathPrefix("{path}");\n{statements}'
 
 
 class Results:
