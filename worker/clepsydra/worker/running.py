@@ -81,6 +81,8 @@ class RunningAttempt:
     # The result of an attempt that was cancelled, and when it is given up if it has not ended by then.
     cancelled_with: Result | None = None
     gives_up_us = 0
+    # When this process noticed that its lease has ended; 0 if it has not.
+    lease_over_us = 0
     # Its outcome is known and nothing can cancel it any more.
     has_ended = False
     _context: Context | None = None

@@ -57,7 +57,7 @@ class Worker:
             return AdvanceWriter(store, clock, ids, tally, ids.guid())
 
         self._locks = ShardLocks(store, clock, settings, name, tally, self._log)
-        self._completer = Completer(writer(), ids, settings.batch, tally, self._log)
+        self._completer = Completer(writer(), clock, ids, settings.batch, tally, self._log)
         self._users = users or SameLoop()
         self._dispatcher = Dispatcher(targets, self._users, clock)
         self._pool = Pool(

@@ -6,7 +6,7 @@ executed; beyond that they take the places of attempts. So neither can grow with
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from structlog.typing import FilteringBoundLogger
@@ -58,6 +58,8 @@ class Pool:
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
+        # Called when a lease has ended that should have been extended.
+        self.when_lease_is_over: Callable[[], None] = lambda: None
         completer.when_written = self._written
         dispatcher.when_executed = self._executed
 
@@ -173,11 +175,25 @@ class Pool:
                 text = f"it did not end within its timeout of {timeout_s:.3g} s"
                 self.cancel(running, Result(action_pb2.Attempt.TIMEOUT, text))
             elif now_us >= attempt.lease_ends_us:
-                self.cancel(running, NOT_EXTENDED)
+                next_us = min(next_us, self._lease_is_over(running, now_us))
             else:
                 next_us = min(next_us, attempt.deadline_us, attempt.lease_ends_us)
         if next_us < END_OF_TIME_US:
             self._watch(next_us, now_us)
+
+    def _lease_is_over(self, running: RunningAttempt, now_us: int) -> int:
+        """Ask for an extension, and cancel it if none comes within half the grace. Returns when that is over.
+
+        After a pause of the process a lease may be long over. If nobody has taken over the row, it is still its own.
+        """
+        if not running.lease_over_us:
+            running.lease_over_us = now_us
+            self.when_lease_is_over()
+        cancelled_us = running.lease_over_us + self._cancelled_within_us
+        if now_us >= cancelled_us:
+            self.cancel(running, NOT_EXTENDED)
+            return running.gives_up_us
+        return cancelled_us
 
     def _give_up(self, running: RunningAttempt, result: Result) -> None:
         """A cancelled attempt goes on, or its loop is blocked: its outcome is written, but its place stays taken."""
