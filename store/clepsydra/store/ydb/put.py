@@ -89,9 +89,9 @@ def _result_of(put: Put, row: dict[str, Any]) -> PutResult:
 
 
 def _is_done(put: Put, row: dict[str, Any]) -> bool:
-    """A repeated put finds its own guid current, or its own meta if it starts no new life."""
+    """A repeated put finds its own guid current, or its own meta and spec if it starts no new life."""
     if put.shard_id is None:
-        return bool(row["meta"] == put.action.meta)
+        return bool(row["meta"] == put.action.meta and row["spec"] == put.action.spec)
     return bool(row["meta_action_guid"] == put.action.guid)
 
 

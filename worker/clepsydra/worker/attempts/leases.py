@@ -1,10 +1,14 @@
 """Extends the leases of long attempts, in batches and well before they end.
 
-So whatever an attempt's timeout, the work of a dead worker is taken over within a lease. An attempt whose lease cannot
-be extended is cancelled: by the pool's timer if the store does not answer, at once if its row is gone.
+So whatever an attempt's timeout, the work of a dead worker is taken over within a lease. Leases are extended early and
+often, so that a worker that stands still for a while keeps them: at least five eighths of a lease are always left.
+
+An attempt whose lease cannot be extended is cancelled: by the pool's timer if the store does not answer, at once if its
+row is gone.
 """
 
 import asyncio
+import contextlib
 
 from structlog.typing import FilteringBoundLogger
 
@@ -33,11 +37,16 @@ class LeaseKeeper:
         self._grace_us = settings.grace_us
         self._batch = settings.batch
         self._log = log
+        self._is_urgent = asyncio.Event()
+        pool.when_lease_is_over = self._is_urgent.set
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(seconds(self._lease_us // 4))
-            soon_us = self._clock.now_us() + self._lease_us // 2
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds(self._lease_us // 8)):
+                    await self._is_urgent.wait()
+            self._is_urgent.clear()
+            soon_us = self._clock.now_us() + self._lease_us * 3 // 4
             ending = [
                 running
                 for running in self._pool.running()
@@ -63,12 +72,13 @@ class LeaseKeeper:
     async def _extend_rows(self, attempts: list[RunningAttempt]) -> None:
         now_us = self._clock.now_us()
         advances = [extension_of(running.attempt, now_us, self._lease_us, self._grace_us) for running in attempts]
-        # After the first of their ends, one of them would be extended too late.
-        until_us = min(running.attempt.lease_ends_us for running in attempts)
+        # After the first of their ends, one of them would be extended too late. What is late already is worth a try.
+        until_us = max(min(running.attempt.lease_ends_us for running in attempts), now_us + self._grace_us // 2)
         outcomes = await self._writer.advance(advances, until_us)
         for running, advance, outcome in zip(attempts, advances, outcomes, strict=True):
             if outcome is AdvanceOutcome.DONE:
                 self._move(running.attempt, advance)
+                running.lease_over_us = 0
             else:
                 self._pool.cancel(running, SUPERSEDED)
 
