@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from clepsydra.core.action.attempt import Attempt, Result, idempotency_key
+from clepsydra.core.action.attempt import Attempt, Result
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -12,8 +12,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Context:
     """The attempt, as a handler or an HTTP target sees it.
 
-    `idempotency_key` is the same for every attempt at one occurrence of one life of the action: a target that
-    remembers it can tell a repetition from new work.
+    `idempotency_key` is the same for every attempt at one occurrence of the action, even if the action is paused,
+    resumed or given another target meanwhile: a target that remembers it can tell a repetition from new work.
 
     `cancelled` becomes true when the attempt is given up: its deadline has passed, its lease was lost, or its worker
     stops. A coroutine also receives a `CancelledError`. A thread cannot be stopped from outside: a handler that runs in
@@ -116,7 +116,7 @@ class RunningAttempt:
                 action_id=action.action_id,
                 attempt_id=attempt.id,
                 attempt_number=attempt.number,
-                idempotency_key=idempotency_key(action.guid, attempt.occurrence_us),
+                idempotency_key=attempt.idempotency_key,
                 occurrence_us=attempt.occurrence_us,
                 scheduled_us=action.scheduled_at_us,
                 deadline_us=attempt.deadline_us,

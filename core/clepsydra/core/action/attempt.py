@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from clepsydra.core.action.occurrence import key_in_life
 from clepsydra.core.limits import ERROR_TEXT_LENGTH
 from clepsydra.core.tables import Action, Row
 from clepsydra.core.times import set_us
@@ -23,11 +24,6 @@ class Result:
 SUCCESS = Result(action_pb2.Attempt.SUCCESS)
 
 
-def idempotency_key(guid: str, occurrence_us: int) -> str:
-    """The same for every attempt at one occurrence of one life, and for nothing else."""
-    return f"{guid}-{occurrence_us}"
-
-
 def attempt_id(guid: str, occurrence_us: int, number: int) -> str:
     return f"{guid}-{occurrence_us}-{number}"
 
@@ -36,6 +32,7 @@ class Attempt:
     """The action is as it was when the attempt began. `row` is the fencing token: where the row lies while it runs."""
 
     __slots__ = (
+        "_kept_key",
         "_spec",
         "_status",
         "action",
@@ -64,6 +61,7 @@ class Attempt:
         worker: str,
         spec: Spec | None = None,
         status: Status | None = None,
+        kept_key: str = "",
     ) -> None:
         self.row = row
         self.action = action
@@ -82,6 +80,13 @@ class Attempt:
         self.started_us = 0
         self._spec = spec
         self._status = status
+        # The idempotency key of an occurrence that was planned in an earlier life.
+        self._kept_key = kept_key
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at one occurrence, and for nothing else."""
+        return self._kept_key or key_in_life(self.action.guid, self.occurrence_us)
 
     def start(self, now_us: int) -> None:
         """From now on it is executed."""
