@@ -1,6 +1,6 @@
 """What hostile callers do: one function for each kind, which goes on until its time is over.
 
-A caller that is cut off connects again. Everything is limited in number, so that the attacking process itself stays small.
+A caller that is cut off connects again. Everything is limited in number: the attacking process itself stays small.
 """
 
 import contextlib
@@ -10,8 +10,18 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 
-from benchmarks.hostile.wire import Connection, Refused, StreamEnded, call_head, headers_frame, message_head, reset_frame
+from benchmarks.hostile.wire import (
+    Connection,
+    Refused,
+    StreamEnded,
+    call_head,
+    headers_frame,
+    message_head,
+    reset_frame,
+)
 from clepsydra.core.limits import REQUEST_BYTES
+from clepsydra.v1.action_pb2 import Meta, ScheduledAction
+from clepsydra.v1.scheduler_pb2 import CreateActionRequest
 
 MIB = 2**20
 
@@ -33,32 +43,23 @@ def resets(address: str, over: Until) -> None:
             connection.receive(0)
 
 
-def heads(address: str, over: Until) -> None:
-    """60,000 calls of which nothing but the headers comes, on up to 600 connections; then more, as some are ended."""
+def headers_only(address: str, over: Until) -> None:
+    """60,000 calls of which nothing but the headers comes, on 60 connections, held for as long as possible."""
     head = headers_frame(1, call_head("CreateAction"))
-    with contextlib.ExitStack() as stack:
-        connections: list[Connection] = []
-        while not over():
-            with contextlib.suppress(Refused):
-                if len(connections) < 600:
-                    connections.append(stack.enter_context(Connection(address)))
-                    _send_heads(connections[-1], head, 100)
-            for connection in list(connections):
-                try:
-                    while connection.receive(0):
-                        pass
-                    ended = len(connection.ended_streams)
-                    connection.ended_streams.clear()
-                    _send_heads(connection, head, ended)
-                except Refused:
-                    connections.remove(connection)
-                    connection.close()
-            time.sleep(_PAUSE_S)
-
-
-def _send_heads(connection: Connection, head: bytes, count: int) -> None:
-    streams = [struct.pack(">I", connection.next_stream()) for _ in range(count)]
-    connection.send(b"".join(head[:5] + each + head[9:] for each in streams))
+    opened: list[Connection] = []
+    while not over():
+        with contextlib.suppress(Refused):
+            while len(opened) < 60:
+                opened.append(Connection(address))
+                streams = [struct.pack(">I", opened[-1].next_stream()) for _ in range(1_000)]
+                opened[-1].send(b"".join(head[:5] + each + head[9:] for each in streams))
+        for connection in list(opened):
+            try:
+                connection.receive(0)
+            except Refused:
+                opened.remove(connection)
+                connection.close()
+        time.sleep(_PAUSE_S)
 
 
 def half_messages(address: str, over: Until) -> None:
@@ -108,7 +109,7 @@ def gzip_bombs(address: str, over: Until) -> None:
 
 def labels(address: str, over: Until) -> None:
     """1.1 million labels in one action, by itself and inside a batch."""
-    create = _field(1, _field(1, b"".join(_field(2, _field(1, b"%06x" % number)) for number in range(1_100_000))))
+    create = _labelled(1_100_000)
     _whole_messages(address, over, ("CreateAction", create), ("BatchCreateActions", _field(1, create)))
 
 
@@ -118,14 +119,11 @@ def unknown_fields(address: str, over: Until) -> None:
     _whole_messages(address, over, ("CreateAction", fields), ("BatchCreateActions", _field(1, fields)))
 
 
-def small_labels(address: str, over: Until) -> None:
-    """As many labels, and as many unknown fields, as fit into the largest single call and the largest items of a batch."""
-    entries = b"".join(_field(2, _field(1, b"%05x" % number)) for number in range(75_000))
-    create, fields = _field(1, _field(1, entries)), b"\xf8\x3e\x01" * 340_000
+def largest_calls(address: str, over: Until) -> None:
+    """As many labels, and as many unknown fields, as fit into the largest single call and the largest batch."""
+    create, fields = _labelled(100_000), b"\xf8\x3e\x01" * 340_000
     batch = _field(1, create) * 15
-    _whole_messages(
-        address, over, ("CreateAction", create), ("CreateAction", fields), ("BatchCreateActions", batch)
-    )
+    _whole_messages(address, over, ("CreateAction", create), ("CreateAction", fields), ("BatchCreateActions", batch))
 
 
 def connections(address: str, over: Until) -> None:
@@ -167,6 +165,13 @@ def _connections(address: str, over: Until) -> Iterator[Connection]:
             time.sleep(_PAUSE_S)
 
 
+def _labelled(count: int) -> bytes:
+    """A creation with labels that have a key each and no value."""
+    entries = b"".join(_field(Meta.LABELS_FIELD_NUMBER, _field(1, b"%x" % number)) for number in range(count))
+    action = _field(ScheduledAction.META_FIELD_NUMBER, entries)
+    return _field(CreateActionRequest.ACTION_FIELD_NUMBER, action)
+
+
 def _field(number: int, content: bytes) -> bytes:
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 
@@ -181,11 +186,11 @@ def _varint(value: int) -> bytes:
 
 KINDS: dict[str, Kind] = {
     "resets": resets,
-    "headers": heads,
+    "headers": headers_only,
     "half-messages": half_messages,
     "gzip": gzip_bombs,
     "labels": labels,
     "unknown-fields": unknown_fields,
-    "largest-calls": small_labels,
+    "largest-calls": largest_calls,
     "connections": connections,
 }
