@@ -3,25 +3,37 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROVE_SECONDS ?= 600
-STAMP := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install test test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
+.PHONY: help up install install-run test test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-install: $(STAMP) ## Create .venv and install the locked dependencies and the project
+install: $(DEV_STAMP) ## Create .venv and install everything: what running needs, and what tests and lint need
 
-$(STAMP): requirements/lock.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Clepsydra needs Python 3.11 or newer; set PYTHON=")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+install-run: $(RUN_STAMP) ## Create .venv and install only what running needs
+
+# pip's own lines are the progress. --require-hashes: only the files that the lock names. --no-deps: the lock is complete.
+PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --no-deps
+
+$(RUN_STAMP): requirements/run.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Clepsydra needs Python 3.11 or newer; set PYTHON=")'
+	@echo "Installing what running needs into $(VENV): only this first time."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) --require-hashes -r requirements/run.txt
+	@$(PIP_INSTALL) --quiet --no-build-isolation -e .
 	@touch $@
 
-up: install ## Start a scheduler and a worker on ./clepsydra.db (Ctrl-C stops them)
+$(DEV_STAMP): requirements/dev.txt $(RUN_STAMP)
+	@echo "Installing what tests need into $(VENV)."
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+up: install-run ## Start a scheduler and a worker on ./clepsydra.db (Ctrl-C stops them)
 	$(BIN)/clepsydra up
 
 test: install ## Run every test
@@ -49,10 +61,16 @@ proto: install ## Generate the Python code of the .proto files
 		-I$$($(BIN)/python -c 'import google.rpc, os; print(os.path.dirname(os.path.dirname(list(google.rpc.__path__)[0])))') \
 		$(PROTOS)
 
-lock: ## Choose the newest allowed versions of all dependencies anew
+# Three lock files with one set of versions: what running needs, the same with the drivers of all stores, and everything.
+LOCK_ARGS ?= --upgrade
+COMPILE = $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url --no-emit-find-links
+
+lock: ## Choose the newest allowed versions of all dependencies anew (LOCK_ARGS=: keep the chosen ones)
 	$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv
-	$(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --all-extras --group dev pyproject.toml -o requirements/lock.txt
+	$(COMPILE) $(LOCK_ARGS) --all-extras --group dev pyproject.toml -o requirements/dev.txt
+	$(COMPILE) -c requirements/dev.txt --all-extras --group build pyproject.toml -o requirements/stores.txt
+	$(COMPILE) -c requirements/dev.txt --group build pyproject.toml -o requirements/run.txt
 
 bench: install ## Measure this machine: creates, drain, lateness, memory, idle CPU
 	$(BIN)/python -m benchmarks

@@ -72,8 +72,8 @@ async def tasks_per_s(count: int) -> float:
 async def store_alone(folder: Path, count: int) -> dict[str, float]:
     """Batches that are ready, four at a time: B-trees and commits, and the threads between them and the event loop."""
     path = str(folder / "store.db")
-    SqliteStore.install(path, _SHARDS)
-    store = SqliteStore.open(path, SystemClock())
+    await SqliteStore.install(path, _SHARDS)
+    store = await SqliteStore.open(path, SystemClock())
     try:
         puts = _puts(Ids.from_system(), count)
         put_s = await _timed(lambda: _all(store, puts, _put))
@@ -113,7 +113,13 @@ async def _put(store: Store, puts: list[Put]) -> None:
 
 async def _migrated(store: Store) -> list[Row]:
     """Everything let through to processing_queue, in the order of creation: so a worker takes it, from all shards."""
-    everything = {"incoming_from_us": 0, "incoming_limit": 10**6, "from_us": 0, "until_us": 2**60, "limit": 10**6}
+    everything: dict[str, Any] = {
+        "incoming_from_us": 0,
+        "incoming_limit": 10**6,
+        "from_us": 0,
+        "until_us": 2**60,
+        "limit": 10**6,
+    }
     rows: list[Row] = []
     for shard_id in range(_SHARDS):
         page = await store.due(shard_id, **everything)

@@ -90,11 +90,11 @@ class SqliteBackend:
 
     async def open(self, clock: Clock) -> Store:
         self._clock = clock
-        SqliteStore.install(self._path, SHARDS)
+        await SqliteStore.install(self._path, SHARDS)
         return await self.reopen()
 
     async def reopen(self) -> Store:
-        store = SqliteStore.open(self._path, self._clock)
+        store = await SqliteStore.open(self._path, self._clock)
         self._handles.append(store)
         return store
 
@@ -134,10 +134,11 @@ class YdbBackend:
 
     hints_reach_other_handles = False
     evaluation = Evaluation.EACH_USE
+    trouble = 0.0
 
     def __init__(self, directory: Path) -> None:
         del directory
-        self._installation = ydb_installations.Installation(self.evaluation)
+        self._installation = ydb_installations.Installation(self.evaluation, self.trouble)
 
     async def open(self, clock: Clock) -> Store:
         # Its clock is the server's.
@@ -153,7 +154,10 @@ class YdbBackend:
 
 
 class YdbOnceBackend(YdbBackend):
+    """Here the endpoint also has trouble now and then: each text may be refused, before its rows or after them."""
+
     evaluation = Evaluation.ONCE
+    trouble = 0.05
 
 
 BACKENDS: dict[str, type[Backend]] = {

@@ -307,3 +307,30 @@ async def test_a_row_that_moves_onto_another_of_its_life_replaces_it(world: Worl
     assert landed.at_us == moved_away.at_us
     audit = await world.audit()
     assert (audit.actions, audit.live_rows) == (1, 1)
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["begin", "finish"])
+async def test_a_row_that_moves_to_its_own_time_stays(world: World, writes: bool) -> None:
+    """No caller does this: times never repeat within a life. A store that did it in two steps would lose the row."""
+    action, row = await world.in_flight("a")
+    mark = world.mark()
+    planned_us = action.scheduled_at_us + 1
+    in_place = (
+        Advance(row, row.at_us, action.scheduled_at_us, b"again", planned_us) if writes else Advance(row, row.at_us)
+    )
+    assert await world.store.advance([in_place], mark) == [DONE]
+    changed = action._replace(status=b"again", scheduled_at_us=planned_us) if writes else action
+    assert await world.content() == ({"a": changed}, [moved(row, row.at_us, mark)])
+    await world.assert_sound(actions=1)
+
+
+async def test_a_removal_that_finds_its_own_mark_on_its_row_changes_nothing(world: World) -> None:
+    """The row carries the mark of this very call, and the action is not as it was seen."""
+    action, row = await world.waiting("a")
+    mark = world.mark()
+    assert await world.store.advance([begin(row)], mark) == [DONE]
+    begun = moved(row, row.at_us + 30 * SECOND_US, mark)
+    async with world.unchanged():
+        removal = Advance(begun, None, action.scheduled_at_us + 1)
+        assert await world.store.advance([removal], mark) == [GONE]
+    await world.assert_sound(actions=1)

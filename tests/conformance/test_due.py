@@ -18,6 +18,7 @@ async def look(
     from_s: float = 0,
     until_s: float = 1000,
     limit: int = EVERYTHING,
+    after: tuple[str, str] = ("", ""),
 ) -> Page:
     """The first shard, between two times in seconds from now."""
     return await world.store.due(
@@ -27,6 +28,7 @@ async def look(
         from_us=world.at(from_s),
         until_us=world.at(until_s),
         limit=limit,
+        after=after,
     )
 
 
@@ -53,6 +55,17 @@ async def test_what_came_in_is_bounded_by_its_creation_and_by_the_limit(world: W
     assert names((await look(world, incoming_from_us=puts[1].created_at_us + 1)).incoming) == ["c", "d"]
     assert names((await look(world, incoming_limit=2)).incoming) == ["a", "b"]
     assert names((await look(world, incoming_limit=0)).incoming) == []
+
+
+async def test_what_is_due_can_be_read_from_behind_a_row_among_others_of_the_same_time(world: World) -> None:
+    rows = [(await world.waiting(name, world.at(at_s)))[1] for name, at_s in (("a", 1), ("b", 1), ("c", 1), ("d", 2))]
+    behind_b = (rows[1].action_id, rows[1].guid)
+    assert names((await look(world, from_s=1)).due) == ["a", "b", "c", "d"]
+    assert names((await look(world, from_s=1, after=behind_b)).due) == ["c", "d"]
+    assert names((await look(world, from_s=1, after=behind_b, limit=1)).due) == ["c"]
+    assert names((await look(world, from_s=1, after=behind_b, until_s=1)).due) == ["c"]
+    assert names((await look(world, from_s=1, after=("b", ""))).due) == ["b", "c", "d"]
+    assert names((await look(world, from_s=2, after=behind_b)).due) == ["d"]
 
 
 async def test_what_is_due_is_shown_with_its_action_earliest_first(world: World) -> None:

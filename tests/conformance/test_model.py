@@ -69,7 +69,7 @@ class Walk:
         if seen is None:
             put = self.world.create(name, self.world.tick(), shard_id=shard_id)
         elif self.random.random() < 0.3:
-            put = self.world.relabel(seen)
+            put = self.world.change_settings(seen)
         else:
             put = self.world.change(seen, self.world.tick(), shard_id=shard_id)
         return put._replace(created_at_us=self.too_old_us()) if self.random.random() < 0.05 else put
@@ -81,6 +81,8 @@ class Walk:
         shard_id, limit = self.random.randrange(self.model.shards), self.random.choice([2, EVERYTHING])
         from_us, until_us = sorted(self.world.now_us + self.random.choice([0, 300, 600, 2000]) for _ in range(2))
 
+        after = self.random.choice([("", ""), ("b", "")])
+
         async def due(store: Store) -> Any:
             page = await store.due(
                 shard_id,
@@ -89,6 +91,7 @@ class Walk:
                 from_us=self.world.now_us,
                 until_us=until_us,
                 limit=limit,
+                after=after,
             )
             return [*page.incoming, *page.due]
 

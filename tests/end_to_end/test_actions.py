@@ -177,6 +177,17 @@ def test_update_changes_only_the_given_fields(ask: Ask) -> None:
     assert relabelled["meta"]["guid"] == once["meta"]["guid"]
 
 
+def test_update_says_what_became_of_the_plan(ask: Ask) -> None:
+    ask("add", "planned", "--in", "1d", "--log", "one")
+    kept = ask("update", "planned", "--keep-success", "2d", "--max-attempts", "5")
+    assert kept.out.splitlines()[1:] == ["the plan is kept"]
+    other = ask("update", "planned", "--log", "two")
+    assert other.out.splitlines()[1:] == ["the target changed: the plan goes on under a new life"]
+    assert ask("update", "planned", "--in", "2d").out.splitlines()[1].startswith("planned afresh for 20")
+    ask("pause", "planned")
+    assert ask("update", "planned", "--in", "3d").out.splitlines()[1:] == ["planned afresh, and paused"]
+
+
 def test_update_needs_the_action_and_its_etag(ask: Ask) -> None:
     assert ask("update", "guarded", "--log", "x").code == 3
     created = ask("update", "guarded", "--log", "x", "--in", "1d", "--allow-missing", "--json").json()
@@ -243,9 +254,9 @@ def test_a_file_of_actions(ask: Ask, tmp_path: Path) -> None:
     added = ask("add", "--from-file", "actions.jsonl")
     assert added.code == 1
     assert added.out == "3 of 6 actions were added.\n"
-    wrong = sorted(added.err.splitlines())
+    wrong = added.err.splitlines()
     assert wrong[0].startswith("clepsydra: actions.jsonl:5: not an action in JSON")
-    assert wrong[1] == "clepsydra: actions.jsonl:6: requests[3].action.spec.target: is required"
+    assert wrong[1] == "clepsydra: actions.jsonl:6: spec.target: is required"
     assert wrong[2].startswith("clepsydra: actions.jsonl:7: not an action in JSON")
 
     (tmp_path / "again.jsonl").write_text("\n".join(_line(f"again-{n}") for n in range(3)))

@@ -21,7 +21,7 @@ HOT = {
     "put": 12,
     "get": 1,
     "list_actions": 2,
-    "due": 6,
+    "due": 8,
     "migrate": 7,
     "drop": 5,
     "begin_from_incoming": 7,

@@ -24,7 +24,7 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def due(self, shard_id: int, **bounds: int) -> Page:
+    async def due(self, shard_id: int, **bounds: Any) -> Page:
         self.looks += 1
         return await self._store.due(shard_id, **bounds)
 

@@ -96,7 +96,15 @@ class Wire:
         await self._send("release", lambda: self._witness.release(locks, now_us))
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
         return await self._send(
             "due",
@@ -107,6 +115,7 @@ class Wire:
                 from_us=from_us,
                 until_us=until_us,
                 limit=limit,
+                after=after,
             ),
         )
 

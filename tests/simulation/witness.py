@@ -83,7 +83,7 @@ class Witness:
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
         await self._both(lambda store: store.release(locks, now_us))
 
-    async def due(self, shard_id: int, **bounds: int) -> Page:
+    async def due(self, shard_id: int, **bounds: Any) -> Page:
         return await self._both(lambda store: store.due(shard_id, **bounds))
 
     async def soon(self, shard_id: int, **bounds: int) -> list[Row]:

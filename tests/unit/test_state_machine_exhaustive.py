@@ -12,6 +12,7 @@ from clepsydra.core.action.diagram import NOWHERE, arrows
 from clepsydra.core.action.events import (
     Accepted,
     Began,
+    Cancelled,
     Decision,
     Deleted,
     Event,
@@ -23,11 +24,12 @@ from clepsydra.core.action.events import (
     Resumed,
     RunRequested,
     Succeeded,
+    TargetChanged,
 )
 from clepsydra.core.action.state_machine import ENDED, KEPT, LIVE, ImpossibleEvent, Moment, Step, decide, step
 from clepsydra.core.times import DAY_US, END_OF_TIME_US, HOUR_US, SECOND_US, timestamp, us_of
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Attempt, Counters, Schedule, Spec, State, Status
+from clepsydra.v1.action_pb2 import Attempt, Counters, Occurrence, Schedule, Spec, State, Status
 from tests.unit.oracle import Case, outcome_of
 from tests.unit.specs import NOON_US, drift, fixed_rate, once, retry_policy, spec_of
 from tests.unit.walks import is_on_a_grid, last_us
@@ -44,9 +46,11 @@ RUNS = 1
 ATTEMPT = Attempt(number=1, id="attempt", worker="worker", start_time=timestamp(NOON_US), error="why")
 EVENTS: dict[str, list[Event]] = {
     "Accepted": [Accepted()],
+    "TargetChanged": [TargetChanged()],
     "Paused": [Paused()],
     "Resumed": [Resumed()],
     "RunRequested": [RunRequested()],
+    "Cancelled": [Cancelled(), Cancelled(ATTEMPT)],
     "Deleted": [Deleted(30 * SECOND_US), Deleted(DAY_US)],
     "Began": [Began(30 * SECOND_US, 5 * SECOND_US), Began(1, 1)],
     "Succeeded": [Succeeded(ATTEMPT)],
@@ -59,22 +63,24 @@ EVENTS: dict[str, list[Event]] = {
     "Expired": [Expired()],
     "Purged": [Purged()],
 }
-BY_USERS = (Accepted, Paused, Resumed, RunRequested, Deleted)
+BY_USERS = (Accepted, TargetChanged, Paused, Resumed, RunRequested, Cancelled, Deleted)
 
 # In which states an event has a meaning, as a table that a person has checked.
 MEANINGFUL = """
-              STATE_UNSPECIFIED SCHEDULED RETRYING PAUSED SUCCEEDED FAILED EXPIRED DELETED
-Accepted      yes               yes       yes      yes    yes       yes    yes     yes
-Paused        -                 yes       yes      -      -         -      -       -
-Resumed       -                 -         -        yes    -         -      -       -
-RunRequested  -                 yes       yes      -      yes       yes    yes     -
-Deleted       -                 yes       yes      yes    yes       yes    yes     -
-Began         -                 yes       yes      -      -         -      -       -
-Succeeded     -                 yes       yes      -      -         -      -       -
-Failed        -                 yes       yes      -      -         -      -       -
-Interrupted   -                 yes       yes      -      -         -      -       -
-Expired       -                 yes       -        -      -         -      -       -
-Purged        -                 -         -        -      yes       yes    yes     yes
+              STATE_UNSPECIFIED SCHEDULED RETRYING PAUSED SUCCEEDED FAILED EXPIRED DELETED CANCELLED
+Accepted      yes               yes       yes      yes    yes       yes    yes     yes     yes
+TargetChanged -                 yes       yes      yes    yes       yes    yes     -       yes
+Paused        -                 yes       yes      -      -         -      -       -       -
+Resumed       -                 -         -        yes    -         -      -       -       -
+RunRequested  -                 yes       yes      -      yes       yes    yes     -       yes
+Cancelled     -                 yes       yes      -      -         -      -       -       -
+Deleted       -                 yes       yes      yes    yes       yes    yes     -       yes
+Began         -                 yes       yes      -      -         -      -       -       -
+Succeeded     -                 yes       yes      -      -         -      -       -       -
+Failed        -                 yes       yes      -      -         -      -       -       -
+Interrupted   -                 yes       yes      -      -         -      -       -       -
+Expired       -                 yes       -        -      -         -      -       -       -
+Purged        -                 -         -        -      yes       yes    yes     yes     yes
 """
 
 
@@ -135,7 +141,7 @@ def _written_down(*messages: Spec | Status | Attempt) -> list[bytes]:
 
 def _specs(event: str, start_us: int) -> list[Spec]:
     """Variants of what the event looks at; the rest stays at one value."""
-    is_ending = event in ("Accepted", "Resumed", "Succeeded", "Failed", "Interrupted", "Expired")
+    is_ending = event in ("Accepted", "Resumed", "Succeeded", "Failed", "Interrupted", "Expired", "Cancelled")
     schedules = [once(start_us), *(periodic(INTERVAL_US, start_us=start_us) for periodic in (fixed_rate, drift))]
     if is_ending and start_us == NOON_US:
         schedules += _limited_schedules(start_us)
@@ -153,7 +159,7 @@ def _specs(event: str, start_us: int) -> list[Spec]:
             schedules,
             [(0, None), (1, None), (3, None), (0, 5 * SECOND_US)] if event == "Failed" else [(0, None)],
             (SECOND_US, HOUR_US) if event == "Began" else (HOUR_US,),
-            (0, DAY_US) if is_ending else (DAY_US,),
+            (0, DAY_US) if is_ending or event == "Purged" else (DAY_US,),
             (0, 1, 2) if event == "Interrupted" else (0,),
         )
     ]
@@ -184,7 +190,7 @@ def _statuses(state: str, start_us: int) -> Iterator[Status]:
             state=state,
             scheduled_time=timestamp(planned_us),
             occurrence_time=timestamp(occurrence_us),
-            last_attempt=Attempt(number=9, id="before"),
+            last_attempt=Attempt(number=9, id="before", end_time=timestamp(occurrence_us)),
             counters=Counters(
                 succeeded_attempts=3,
                 failed_attempts=5,
@@ -195,12 +201,16 @@ def _statuses(state: str, start_us: int) -> Iterator[Status]:
                 missed_occurrences=11,
                 expired_occurrences=13,
             ),
-            reason="it ended" if state in ("SUCCEEDED", "FAILED", "EXPIRED") else "",
+            reason="it ended" if state in ("SUCCEEDED", "FAILED", "EXPIRED", "CANCELLED") else "",
         )
         if state == "RETRYING":
             status.occurrence.failed_attempts = failed
             status.occurrence.interrupted_attempts = interrupted
             status.occurrence.first_attempt_time.CopyFrom(timestamp(occurrence_us))
+        elif state == "PAUSED":
+            status.occurrence.MergeFrom(Occurrence(failed_attempts=failed, idempotency_key="k", superseded_attempts=1))
+        elif state in ("EXPIRED", "CANCELLED"):
+            status.end_time.CopyFrom(timestamp(occurrence_us))
         yield status
 
 
@@ -220,6 +230,7 @@ def _moments(event: Event, status: Status) -> Iterator[Moment]:
     if isinstance(event, BY_USERS):
         rows_us = (None,)
     elif isinstance(event, Purged):
+        nows_us = {planned_us - 1, planned_us, planned_us + 9 * DAY_US}
         rows_us = (planned_us,)
     for now_us, row_at_us in product(sorted(nows_us), rows_us):
         if now_us < END_OF_TIME_US:
@@ -234,10 +245,14 @@ def _check_against_the_oracle(case: Case, result: Step) -> None:
     assert (result.at_us is None) == (fate.wanted_us is None), case
     if fate.wanted_us is not None:
         assert result.at_us == _moved_out_of_the_way(case, fate.wanted_us), case
+    if fate.goes_on:
+        assert status.occurrence == case.status.occurrence, case
+        assert status.reason == "", case
     if fate.occurrence_us is not None:
         assert us_of(status.occurrence_time) == fate.occurrence_us, case
-        assert not status.HasField("occurrence"), case
+        assert fate.goes_on or not status.HasField("occurrence"), case
         assert status.reason == "", case
+        assert not status.HasField("end_time"), case
         _check_the_limits(case, status)
     elif not isinstance(case.event, Accepted):
         assert status.occurrence_time == case.status.occurrence_time, case
@@ -245,16 +260,33 @@ def _check_against_the_oracle(case: Case, result: Step) -> None:
 
 def _check_the_attempt(case: Case, result: Step) -> None:
     """An attempt is remembered as the last one, and as one of its occurrence for as long as that goes on."""
-    if not isinstance(case.event, Succeeded | Failed | Interrupted):
-        assert result.status.last_attempt == case.status.last_attempt or isinstance(case.event, Accepted), case
+    if isinstance(case.event, Accepted):
+        assert not result.status.HasField("last_attempt"), case
         return
-    assert result.status.last_attempt == case.event.attempt, case
+    given: Attempt | None = getattr(case.event, "attempt", None)
+    before = _with_occurrence(case.status.last_attempt, case.status)
+    if given is None:
+        assert result.status.last_attempt in (case.status.last_attempt, before), case
+        assert not result.status.attempts, case
+        return
+    attempt = Attempt() if case.planned_us == case.occurrence_us else Attempt(scheduled_time=case.status.scheduled_time)
+    attempt.MergeFrom(given)
+    goes_on = result.status.occurrence_time != case.status.occurrence_time
+    assert result.status.last_attempt == (_with_occurrence(attempt, case.status) if goes_on else attempt), case
+    before.ClearField("id")
+    assert list(result.status.attempts) == [before], case
     if result.status.state == action_pb2.RETRYING:
-        before, after = case.status.occurrence, result.status.occurrence
-        assert after.failed_attempts - before.failed_attempts == isinstance(case.event, Failed), case
-        assert after.interrupted_attempts - before.interrupted_attempts == isinstance(case.event, Interrupted), case
-        first = before.first_attempt_time if before.HasField("first_attempt_time") else case.event.attempt.start_time
+        earlier, after = case.status.occurrence, result.status.occurrence
+        assert after.failed_attempts - earlier.failed_attempts == isinstance(case.event, Failed), case
+        assert after.interrupted_attempts - earlier.interrupted_attempts == isinstance(case.event, Interrupted), case
+        first = earlier.first_attempt_time if earlier.HasField("first_attempt_time") else given.start_time
         assert after.first_attempt_time == first, case
+
+
+def _with_occurrence(attempt: Attempt, status: Status) -> Attempt:
+    complete = Attempt(occurrence_time=status.occurrence_time)
+    complete.MergeFrom(attempt)
+    return complete
 
 
 def _check_the_limits(case: Case, planned: Status) -> None:

@@ -1,22 +1,22 @@
 """The rules for statements (see sql/put.yql), proven from the statements themselves."""
 
-import json
+import os
+import random
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
-import ydb
-from ydb.aio.query import QuerySessionPool
 
+from clepsydra.core.ids import Ids
 from clepsydra.schema import migrations
-from clepsydra.store.ydb.connection.driver import connect
 from clepsydra.store.ydb.connection.sessions import STATEMENTS, texts_in
 from clepsydra.store.ydb.installation import partitioning
 from clepsydra.store.ydb.parameters import id_hash
 from clepsydra.store.ydb.url import parse_url
-from tests.conformance.worlds import ODD_IDS
+from tests.conformance.worlds import ODD_IDS, World
 from tests.ydb.installations import Installation
+from tests.ydb.plans import Plan, broken_rules, explain
+from tests.ydb.sample_installation import open_store, running_endpoint
 from tests.ydb_endpoint import Engine
 from tests.ydb_endpoint.endpoint import DATABASE
 from tests.ydb_endpoint.runtime.access import Way
@@ -81,7 +81,7 @@ def test_a_text_that_writes_selects_once_and_then_writes_without_reading(name: s
 
 @pytest.mark.parametrize("name", WRITES)
 def test_no_writing_statement_depends_on_the_clock(name: str) -> None:
-    """Two uses of the clock in one text may differ."""
+    """A condition on the clock is an assertion that fails the whole text, and never half of it."""
     statements = TEXTS[name].split(";")
     writing = [text for text in statements if re.search(r"^(UPSERT|REPLACE|DELETE)\b", text.strip(), re.MULTILINE)]
     named = [text for text in statements if text.strip().startswith("$")]
@@ -137,31 +137,64 @@ async def test_the_hash_is_the_same_in_yql_and_in_python() -> None:
     assert [row["id_hash"] for row in result.rows] == [id_hash(action_id) for action_id in ODD_IDS]
 
 
-def _reads(plan: Any) -> Iterator[tuple[str, str]]:
-    for table in plan.get("tables", []):
-        for read in table.get("reads", []):
-            yield table["name"], read["type"]
-
-
-async def test_the_servers_plans_of_texts_that_write_read_no_range() -> None:
-    """On the endpoint this repeats the tests above; on a real server it asks the real planner."""
+@pytest.fixture
+async def plans() -> AsyncIterator[dict[str, Plan]]:
+    """On the endpoint the plans are its own. On a real server they are the real planner's."""
     installation = Installation()
     await installation.install(4)
-    location = parse_url(installation.url)
-    driver = await connect(location, {})
     try:
-        async with QuerySessionPool(driver) as pool:
-            for name in WRITES:
-                plan = json.loads(await _explain(pool, texts_in(location.path)[name]))
-                reads = list(_reads(plan))
-                assert reads or name == BLIND, name
-                assert not [read for read in reads if "Scan" in read[1]], name
+        yield await explain(parse_url(installation.url), os.environ)
     finally:
-        await driver.stop()
         await installation.close()
 
 
-async def _explain(pool: QuerySessionPool, text: str) -> str:
-    plan = await pool.explain_with_retries(text, retry_settings=ydb.RetrySettings(max_retries=0))
-    assert isinstance(plan, str)
-    return plan
+async def test_every_text_reads_as_it_should(plans: dict[str, Plan]) -> None:
+    assert sorted(plans) == sorted(STATEMENTS)
+    broken = [
+        sentence
+        for name, plan in plans.items()
+        for sentence in broken_rules(name, plan, writes=name in WRITES + INSTALLS)
+    ]
+    assert broken == []
+    # Texts that read nothing prove nothing.
+    reading = {name for name, plan in plans.items() if plan.reads}
+    assert set(STATEMENTS) - reading <= {"drop", "now", "install_locks", "server_version"}
+
+
+@pytest.mark.parametrize("name", ["get", "due", "stale", "current_of_late", "put", "migrate", "heartbeat"])
+def test_without_the_pragma_a_join_could_read_the_whole_table(name: str, database: Database) -> None:
+    """The optimiser of a server goes by its estimates, unless the text says that it prefers lookups."""
+    pragma = re.compile(r"^PRAGMA ydb\.CostBasedOptimizationLevel.*$", re.MULTILINE)
+    text, removed = pragma.subn("", TEXTS[name])
+    assert removed == 1
+    assert Way.FULL_SCAN in {read.way for read in compiled_text(text, database).reads}
+
+
+async def test_a_limit_over_a_computed_column_is_detected(database: Database) -> None:
+    text = (
+        "DECLARE $limit AS Uint64; SELECT shard_id, {} FROM incoming_queue WHERE shard_id = $limit "
+        "ORDER BY shard_id LIMIT $limit;"
+    )
+    for column, is_limited in (("created_at", True), ("CAST(action_id AS String) AS id", False)):
+        filled = f'PRAGMA TablePathPrefix("{PATH}"); {text.format(column)}'
+        [read] = compiled_text(filled, database).reads
+        assert read.is_limited is is_limited
+
+
+@pytest.mark.parametrize("limit", [1, 7])
+async def test_a_page_of_a_long_backlog_reads_no_more_rows_than_it_returns(limit: int) -> None:
+    async with running_endpoint() as endpoint, open_store(endpoint) as store:
+        world = World(store, store, await store.now(), Ids(random.Random(1)))
+        await world.carry_out(*(world.create(f"a{n}", world.at(n)) for n in range(60)))
+        rows = [entry.row for entry in (await world.page(0)).incoming]
+        await world.migrate(*rows[:30])
+        endpoint.engine.rows_read = 0
+        page = await store.due(
+            0, incoming_from_us=0, incoming_limit=limit, from_us=0, until_us=world.at(900), limit=limit
+        )
+        assert (len(page.incoming), len(page.due)) == (limit, limit)
+        assert endpoint.engine.rows_read == 2 * limit
+        endpoint.engine.rows_read = 0
+        # One row more than wanted shows whether there is a next page.
+        assert (await store.stale(0, None, 0, limit)).seen == limit
+        assert endpoint.engine.rows_read == limit + 1

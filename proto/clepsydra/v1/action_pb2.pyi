@@ -21,6 +21,7 @@ class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FAILED: _ClassVar[State]
     EXPIRED: _ClassVar[State]
     DELETED: _ClassVar[State]
+    CANCELLED: _ClassVar[State]
 STATE_UNSPECIFIED: State
 SCHEDULED: State
 RETRYING: State
@@ -29,16 +30,43 @@ SUCCEEDED: State
 FAILED: State
 EXPIRED: State
 DELETED: State
+CANCELLED: State
 
 class ScheduledAction(_message.Message):
-    __slots__ = ("meta", "spec", "status")
+    __slots__ = ("meta", "spec", "status", "running", "plan_effect")
+    class PlanEffect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        PLAN_EFFECT_UNSPECIFIED: _ClassVar[ScheduledAction.PlanEffect]
+        KEPT: _ClassVar[ScheduledAction.PlanEffect]
+        KEPT_IN_NEW_LIFE: _ClassVar[ScheduledAction.PlanEffect]
+        PLANNED_AFRESH: _ClassVar[ScheduledAction.PlanEffect]
+    PLAN_EFFECT_UNSPECIFIED: ScheduledAction.PlanEffect
+    KEPT: ScheduledAction.PlanEffect
+    KEPT_IN_NEW_LIFE: ScheduledAction.PlanEffect
+    PLANNED_AFRESH: ScheduledAction.PlanEffect
     META_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    PLAN_EFFECT_FIELD_NUMBER: _ClassVar[int]
     meta: Meta
     spec: Spec
     status: Status
-    def __init__(self, meta: _Optional[_Union[Meta, _Mapping]] = ..., spec: _Optional[_Union[Spec, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    running: Running
+    plan_effect: ScheduledAction.PlanEffect
+    def __init__(self, meta: _Optional[_Union[Meta, _Mapping]] = ..., spec: _Optional[_Union[Spec, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., running: _Optional[_Union[Running, _Mapping]] = ..., plan_effect: _Optional[_Union[ScheduledAction.PlanEffect, str]] = ...) -> None: ...
+
+class Running(_message.Message):
+    __slots__ = ("worker", "start_time", "lease_end_time", "attempt_number")
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    LEASE_END_TIME_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    worker: str
+    start_time: _timestamp_pb2.Timestamp
+    lease_end_time: _timestamp_pb2.Timestamp
+    attempt_number: int
+    def __init__(self, worker: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lease_end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempt_number: _Optional[int] = ...) -> None: ...
 
 class Meta(_message.Message):
     __slots__ = ("id", "guid", "revision", "etag", "create_time", "update_time", "labels", "applied_requests")
@@ -68,29 +96,34 @@ class Meta(_message.Message):
     def __init__(self, id: _Optional[str] = ..., guid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., applied_requests: _Optional[_Iterable[_Union[AppliedRequest, _Mapping]]] = ...) -> None: ...
 
 class AppliedRequest(_message.Message):
-    __slots__ = ("request_id", "guid", "revision", "etag", "time", "fingerprint")
+    __slots__ = ("request_id", "guid", "revision", "etag", "time", "fingerprint", "cancelled_attempt", "plan_effect")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     GUID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    PLAN_EFFECT_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     guid: str
     revision: int
     etag: str
     time: _timestamp_pb2.Timestamp
     fingerprint: bytes
-    def __init__(self, request_id: _Optional[str] = ..., guid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
+    cancelled_attempt: bool
+    plan_effect: ScheduledAction.PlanEffect
+    def __init__(self, request_id: _Optional[str] = ..., guid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., cancelled_attempt: bool = ..., plan_effect: _Optional[_Union[ScheduledAction.PlanEffect, str]] = ...) -> None: ...
 
 class Spec(_message.Message):
-    __slots__ = ("schedule", "retry", "attempt_timeout", "start_deadline", "retention", "interruption_limit", "http", "handler", "log")
+    __slots__ = ("schedule", "retry", "attempt_timeout", "start_deadline", "retention", "interruption_limit", "remembered_attempts", "http", "handler", "log")
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     START_DEADLINE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     INTERRUPTION_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    REMEMBERED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     HTTP_FIELD_NUMBER: _ClassVar[int]
     HANDLER_FIELD_NUMBER: _ClassVar[int]
     LOG_FIELD_NUMBER: _ClassVar[int]
@@ -100,10 +133,11 @@ class Spec(_message.Message):
     start_deadline: _duration_pb2.Duration
     retention: Retention
     interruption_limit: int
+    remembered_attempts: int
     http: HttpRequest
     handler: PythonHandler
     log: LogLine
-    def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., attempt_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_deadline: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., interruption_limit: _Optional[int] = ..., http: _Optional[_Union[HttpRequest, _Mapping]] = ..., handler: _Optional[_Union[PythonHandler, _Mapping]] = ..., log: _Optional[_Union[LogLine, _Mapping]] = ...) -> None: ...
+    def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., attempt_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_deadline: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., interruption_limit: _Optional[int] = ..., remembered_attempts: _Optional[int] = ..., http: _Optional[_Union[HttpRequest, _Mapping]] = ..., handler: _Optional[_Union[PythonHandler, _Mapping]] = ..., log: _Optional[_Union[LogLine, _Mapping]] = ...) -> None: ...
 
 class Schedule(_message.Message):
     __slots__ = ("start_time", "delay", "once", "periodic")
@@ -202,7 +236,7 @@ class LogLine(_message.Message):
     def __init__(self, message: _Optional[str] = ...) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("state", "scheduled_time", "occurrence_time", "counters", "last_attempt", "reason", "occurrence", "removable_time")
+    __slots__ = ("state", "scheduled_time", "occurrence_time", "counters", "last_attempt", "reason", "occurrence", "removable_time", "attempts", "end_time")
     STATE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULED_TIME_FIELD_NUMBER: _ClassVar[int]
     OCCURRENCE_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +245,8 @@ class Status(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     OCCURRENCE_FIELD_NUMBER: _ClassVar[int]
     REMOVABLE_TIME_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
     state: State
     scheduled_time: _timestamp_pb2.Timestamp
     occurrence_time: _timestamp_pb2.Timestamp
@@ -219,10 +255,12 @@ class Status(_message.Message):
     reason: str
     occurrence: Occurrence
     removable_time: _timestamp_pb2.Timestamp
-    def __init__(self, state: _Optional[_Union[State, str]] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., last_attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ..., occurrence: _Optional[_Union[Occurrence, _Mapping]] = ..., removable_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    attempts: _containers.RepeatedCompositeFieldContainer[Attempt]
+    end_time: _timestamp_pb2.Timestamp
+    def __init__(self, state: _Optional[_Union[State, str]] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., last_attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ..., occurrence: _Optional[_Union[Occurrence, _Mapping]] = ..., removable_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Counters(_message.Message):
-    __slots__ = ("succeeded_attempts", "failed_attempts", "interrupted_attempts", "consecutive_failed_attempts", "consecutive_interrupted_attempts", "runs", "missed_occurrences", "expired_occurrences")
+    __slots__ = ("succeeded_attempts", "failed_attempts", "interrupted_attempts", "consecutive_failed_attempts", "consecutive_interrupted_attempts", "runs", "missed_occurrences", "expired_occurrences", "cancelled_occurrences", "cancelled_attempts")
     SUCCEEDED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     FAILED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     INTERRUPTED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
@@ -231,6 +269,8 @@ class Counters(_message.Message):
     RUNS_FIELD_NUMBER: _ClassVar[int]
     MISSED_OCCURRENCES_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_OCCURRENCES_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_OCCURRENCES_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     succeeded_attempts: int
     failed_attempts: int
     interrupted_attempts: int
@@ -239,20 +279,26 @@ class Counters(_message.Message):
     runs: int
     missed_occurrences: int
     expired_occurrences: int
-    def __init__(self, succeeded_attempts: _Optional[int] = ..., failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., consecutive_failed_attempts: _Optional[int] = ..., consecutive_interrupted_attempts: _Optional[int] = ..., runs: _Optional[int] = ..., missed_occurrences: _Optional[int] = ..., expired_occurrences: _Optional[int] = ...) -> None: ...
+    cancelled_occurrences: int
+    cancelled_attempts: int
+    def __init__(self, succeeded_attempts: _Optional[int] = ..., failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., consecutive_failed_attempts: _Optional[int] = ..., consecutive_interrupted_attempts: _Optional[int] = ..., runs: _Optional[int] = ..., missed_occurrences: _Optional[int] = ..., expired_occurrences: _Optional[int] = ..., cancelled_occurrences: _Optional[int] = ..., cancelled_attempts: _Optional[int] = ...) -> None: ...
 
 class Occurrence(_message.Message):
-    __slots__ = ("failed_attempts", "interrupted_attempts", "first_attempt_time")
+    __slots__ = ("failed_attempts", "interrupted_attempts", "first_attempt_time", "idempotency_key", "superseded_attempts")
     FAILED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     INTERRUPTED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     FIRST_ATTEMPT_TIME_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    SUPERSEDED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     failed_attempts: int
     interrupted_attempts: int
     first_attempt_time: _timestamp_pb2.Timestamp
-    def __init__(self, failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., first_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    idempotency_key: str
+    superseded_attempts: int
+    def __init__(self, failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., first_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., superseded_attempts: _Optional[int] = ...) -> None: ...
 
 class Attempt(_message.Message):
-    __slots__ = ("number", "id", "start_time", "end_time", "worker", "outcome", "error")
+    __slots__ = ("number", "id", "start_time", "end_time", "worker", "outcome", "error", "occurrence_time", "scheduled_time", "lateness")
     class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         OUTCOME_UNSPECIFIED: _ClassVar[Attempt.Outcome]
@@ -260,11 +306,13 @@ class Attempt(_message.Message):
         FAILURE: _ClassVar[Attempt.Outcome]
         TIMEOUT: _ClassVar[Attempt.Outcome]
         INTERRUPTION: _ClassVar[Attempt.Outcome]
+        CANCELLATION: _ClassVar[Attempt.Outcome]
     OUTCOME_UNSPECIFIED: Attempt.Outcome
     SUCCESS: Attempt.Outcome
     FAILURE: Attempt.Outcome
     TIMEOUT: Attempt.Outcome
     INTERRUPTION: Attempt.Outcome
+    CANCELLATION: Attempt.Outcome
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -272,6 +320,9 @@ class Attempt(_message.Message):
     WORKER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    OCCURRENCE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULED_TIME_FIELD_NUMBER: _ClassVar[int]
+    LATENESS_FIELD_NUMBER: _ClassVar[int]
     number: int
     id: str
     start_time: _timestamp_pb2.Timestamp
@@ -279,4 +330,7 @@ class Attempt(_message.Message):
     worker: str
     outcome: Attempt.Outcome
     error: str
-    def __init__(self, number: _Optional[int] = ..., id: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker: _Optional[str] = ..., outcome: _Optional[_Union[Attempt.Outcome, str]] = ..., error: _Optional[str] = ...) -> None: ...
+    occurrence_time: _timestamp_pb2.Timestamp
+    scheduled_time: _timestamp_pb2.Timestamp
+    lateness: _duration_pb2.Duration
+    def __init__(self, number: _Optional[int] = ..., id: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker: _Optional[str] = ..., outcome: _Optional[_Union[Attempt.Outcome, str]] = ..., error: _Optional[str] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lateness: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...

@@ -9,10 +9,11 @@ from clepsydra.core.times import SECOND_US
 from clepsydra.core.validation.requests import violations_of
 from clepsydra.scheduler.api.grpc_status import status_of
 from clepsydra.scheduler.api.pagination import page
-from clepsydra.scheduler.api.responses import encode_action, encode_results, to_message
+from clepsydra.scheduler.api.responses import as_shown, encode_action, encode_results, to_message
 from clepsydra.scheduler.codec import decode
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
 from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
 from clepsydra.scheduler.writes.mutations import Command, Delete, Mutation, Stamp, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
@@ -27,6 +28,8 @@ from clepsydra.v1.scheduler_pb2 import (
     DeleteActionRequest,
     DeleteActionResponse,
     GetActionRequest,
+    ImportActionsRequest,
+    ImportActionsResponse,
     ListActionsRequest,
     ListActionsResponse,
     PauseActionRequest,
@@ -72,7 +75,7 @@ class Scheduler:
         decoded = None if stored is None else decode(stored)
         if decoded is None or decoded.is_deleted:
             raise NotFound(request.id)
-        return decoded.action
+        return as_shown(decoded.action)
 
     async def list_actions(self, request: ListActionsRequest, remaining_s: float | None = None) -> ListActionsResponse:
         _check(request)
@@ -83,10 +86,16 @@ class Scheduler:
                 raise DeadlinePassed("the call's deadline passed before its page was read")
             return await self._pipeline.read(lambda: self._store.list_actions(after_id, limit))
 
-        return await page(request, read_after)
+        response = await page(request, read_after)
+        for action in response.actions:
+            as_shown(action)
+        return response
 
     async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
-        return to_message(await self._change(Update(request, self._stamp()), remaining_s))
+        mutation = Update(request, self._stamp())
+        action = to_message(await self._change(mutation, remaining_s))
+        action.plan_effect = mutation.plan_effect
+        return action
 
     async def delete(self, request: DeleteActionRequest, remaining_s: float | None = None) -> DeleteActionResponse:
         await self._change(Delete(request, self._stamp(), self._deleted_retention_us), remaining_s)
@@ -108,6 +117,21 @@ class Scheduler:
                 result.deleted.SetInParent()
             else:
                 result.error.CopyFrom(_status_in_batch(outcome, index))
+        return response
+
+    async def import_actions(
+        self, request: ImportActionsRequest, remaining_s: float | None = None
+    ) -> ImportActionsResponse:
+        _check(request)
+        stamps = self._stamps(len(request.requests))
+        imports = [Import(each, stamp) for each, stamp in zip(request.requests, stamps, strict=True)]
+        outcomes = await self._pipeline.change(imports, self._deadline_us(remaining_s))
+        response = ImportActionsResponse()
+        for index, (each, outcome) in enumerate(zip(imports, outcomes, strict=True)):
+            if isinstance(outcome, Action):
+                response.results.add(outcome=each.outcome)
+            else:
+                response.results.add(error=_status_in_batch(outcome, index))
         return response
 
     async def pause(self, request: PauseActionRequest, remaining_s: float | None = None) -> ScheduledAction:

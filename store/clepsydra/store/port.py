@@ -209,9 +209,20 @@ class Store(Protocol):
         ...
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
-        """Rows that have come in since a time, and rows that come due between two times, with their actions."""
+        """Rows that have come in since a time, and rows that come due between two times, with their actions.
+
+        With `after`, an action's id and a guid, what comes due is read from behind that row at `from_us`.
+        """
         ...
 
     async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:

@@ -82,6 +82,20 @@ def _sides(term: Expression) -> tuple[str | None, str, Any]:
     return None, "", None
 
 
+def columns_of(expression: Expression) -> set[str]:
+    """The columns that a condition compares. A condition of another form has a column that no table has."""
+    match expression:
+        case Binary(left=left, right=right):
+            return columns_of(left) | columns_of(right)
+        case Tuple(items=items):
+            return {name for item in items for name in columns_of(item)}
+        case Column(name=name):
+            return {name}
+        case Parameter() | Literal():
+            return set()
+    return {""}
+
+
 def _conjuncts(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, Binary) and expression.operator == "AND":
         yield from _conjuncts(expression.left)

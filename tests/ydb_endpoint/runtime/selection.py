@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from tests.ydb_endpoint.errors import wrong_text
-from tests.ydb_endpoint.runtime.access import Access, Way, access_to
+from tests.ydb_endpoint.runtime.access import Access, Way, access_to, columns_of
 from tests.ydb_endpoint.runtime.aggregation import Aggregation, aggregation_of
 from tests.ydb_endpoint.runtime.expressions import Cells, Compiled, ExpressionContext, Scope, compiled, condition
-from tests.ydb_endpoint.storage import Table, Transaction
+from tests.ydb_endpoint.storage import TOP, Table, Transaction
 from tests.ydb_endpoint.yql.syntax import (
     AsTable,
     Binary,
@@ -32,6 +32,8 @@ class SelectContext(ExpressionContext, Protocol):
 class Read(NamedTuple):
     table: str
     way: Way
+    # Whether the read itself stops at the LIMIT. A computed column in the same SELECT stands between the two.
+    is_limited: bool = False
 
 
 class Names(Protocol):
@@ -42,6 +44,9 @@ class Names(Protocol):
 
     @property
     def named(self) -> Mapping[str, "Selection"]: ...
+
+    @property
+    def joins_are_lookups(self) -> bool: ...
 
     def table(self, name: str) -> Table: ...
 
@@ -135,14 +140,40 @@ def _source(select: Select, scope: Scope, names: Names) -> tuple[Feed, list[Read
         _add_columns(scope, source.alias, table.columns)
         # WHERE selects the range of a table that is read alone. A table with joins is read completely.
         access = access_to(table, None if select.joins else select.where, scope)
-        return _reading(access, source.alias), [Read(table.path, access.way)]
+        stops_at = _limit(select, scope) if _is_limit_pushed(select, table) else None
+        return _reading(access, source.alias, stops_at, scope, select.where), [
+            Read(table.path, access.way, stops_at is not None)
+        ]
     return _rows_of(source, scope, names)
 
 
-def _reading(access: Access, alias: str | None) -> Feed:
+def _is_limit_pushed(select: Select, table: Table) -> bool:
+    """Whether nothing stands between the LIMIT and the read: no column to compute, no row to leave out, no sort."""
+    order = tuple(column.name for column in select.order_by)
+    return (
+        select.limit is not None
+        and not select.joins
+        and all(isinstance(expression, Column) for expression, _ in select.items)
+        and order == table.key[: len(order)]
+        and (select.where is None or columns_of(select.where) <= set(table.key))
+    )
+
+
+def _reading(
+    access: Access, alias: str | None, stops_at: Compiled | None, scope: Scope, where: Expression | None
+) -> Feed:
+    matches = None if where is None else condition(where, scope).evaluate
+
     def feed(context: SelectContext) -> Iterator[Cells]:
+        left = None if stops_at is None else stops_at.evaluate({}, context)
         for row in access.rows(context.transaction, context):
-            yield _cells(alias, row)
+            if left == 0:
+                return
+            context.transaction.rows_read += 1
+            cells = _cells(alias, row)
+            if left is not None and (matches is None or matches(cells, context)):
+                left -= 1
+            yield cells
 
     return feed
 
@@ -176,10 +207,13 @@ def _joined(left: Feed, join: Join, scope: Scope, names: Names, reads: list[Read
     missing = {f"{alias}.{column}": None for column in table.columns}
     for column, kind in table.columns.items():
         scope.add(alias, column, maybe(kind) if join.is_left else kind)
-    reads.append(Read(table.path, Way.LOOKUP))
-    is_left = join.is_left
+    reads.append(Read(table.path, Way.LOOKUP if names.joins_are_lookups else Way.FULL_SCAN))
+    is_left, is_lookup = join.is_left, names.joins_are_lookups
 
     def feed(context: SelectContext) -> Iterator[Cells]:
+        if not is_lookup:
+            # A hash join: the whole table is read.
+            list(context.transaction.scan(table, (), (TOP,)))
         for row in left(context):
             found = context.transaction.get(table, tuple(key.evaluate(row, context) for key in keys))
             if found is not None:

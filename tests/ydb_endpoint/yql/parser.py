@@ -79,10 +79,15 @@ class _Parser:
         raise wrong_text(f"the endpoint does not know the statement that begins with {reader.next.text!r}")
 
     def _pragma(self) -> Pragma:
-        name = self._reader.name()
-        self._reader.expect_symbol("(")
-        value = self._reader.text()
-        self._reader.expect_symbol(")")
+        reader = self._reader
+        name = reader.name()
+        if reader.accept_symbol("."):
+            name = f"{name}.{reader.name()}"
+        if reader.accept_symbol("="):
+            return Pragma(name, reader.text())
+        reader.expect_symbol("(")
+        value = reader.text()
+        reader.expect_symbol(")")
         return Pragma(name, value)
 
     def _select(self) -> Select:

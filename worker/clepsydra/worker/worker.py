@@ -14,8 +14,12 @@ from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.completer import Completer
+from clepsydra.worker.attempts.dispatch import Dispatcher
 from clepsydra.worker.attempts.leases import LeaseKeeper
 from clepsydra.worker.attempts.pool import Pool
+from clepsydra.worker.attempts.users_loop import SameLoop, UsersLoop
+from clepsydra.worker.attempts.watchdog import Watchdog
+from clepsydra.worker.loop.backlog import Backlog
 from clepsydra.worker.loop.early_migration import EarlyMigration
 from clepsydra.worker.loop.heartbeat import ShardLocks
 from clepsydra.worker.loop.shard import Shard
@@ -40,6 +44,7 @@ class Worker:
         settings: WorkerSettings,
         name: str,
         log: FilteringBoundLogger,
+        users: UsersLoop | None = None,
     ) -> None:
         self.tally = tally = Tally()
         self._store = store
@@ -53,24 +58,41 @@ class Worker:
             return AdvanceWriter(store, clock, ids, tally, ids.guid())
 
         self._locks = ShardLocks(store, clock, settings, name, tally, self._log)
-        self._completer = Completer(writer(), ids, settings.batch, tally, self._log)
-        self._pool = Pool(settings.attempts, targets, self._completer, clock, tally, self._log)
+        self._completer = Completer(writer(), clock, ids, settings.batch, tally, self._log)
+        self._users = users or SameLoop()
+        self._dispatcher = Dispatcher(targets, self._users, clock)
+        self._pool = Pool(
+            settings,
+            targets,
+            self._dispatcher,
+            self._completer,
+            clock,
+            tally,
+            self._log,
+        )
+        self._watchdog = Watchdog(self._users, self._dispatcher, self._pool, clock, tally, self._log)
         self._leases = LeaseKeeper(self._pool, writer(), clock, settings, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
         early_migration = EarlyMigration(store, clock, settings, tally)
+        backlogs: dict[int, Backlog] = {}
         self._loops = [
-            SyncLoop(store, self._locks, self._pool, terms, early_migration, clock, ids, settings, tally, self._log)
+            SyncLoop(
+                store, self._locks, self._pool, terms, early_migration, backlogs, clock, ids, settings, tally, self._log
+            )
             for _ in range(min(settings.loops, store.shards))
         ]
         self._stale_rows = StaleRowCollector(store, self._held_shards, clock, settings, tally, self._log)
         self._completer.when_moved = self._moved
+        targets.capacity.when_freed = self._freed
 
     async def run(self) -> None:
         self._clock.anchor(await self._store.now())
+        self._users.start()
         await self._targets.start()
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))
         background = [
-            asyncio.ensure_future(part.run()) for part in (self._locks, self._completer, self._leases, self._stale_rows)
+            asyncio.ensure_future(part.run())
+            for part in (self._locks, self._completer, self._leases, self._stale_rows, self._watchdog)
         ]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())
@@ -80,6 +102,7 @@ class Worker:
             await self._drain(loops)
         finally:
             await _cancel([stop, *loops, *background])
+            await self._users.close()
             await self._targets.close()
             self._log.info("the worker has stopped", **_counters(self.tally))
 
@@ -115,6 +138,12 @@ class Worker:
 
     def _held_shards(self) -> list[Shard]:
         return [loop.shard for loop in self._loops if loop.shard is not None]
+
+    def _freed(self) -> None:
+        # Another loop is the first each time, so that no shard's rows wait longer than those of others.
+        self._loops.append(self._loops.pop(0))
+        for loop in self._loops:
+            loop.freed()
 
     def _moved(self, shard_id: int, at_us: int) -> None:
         for loop in self._loops:

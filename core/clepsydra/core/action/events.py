@@ -12,7 +12,12 @@ from clepsydra.v1.action_pb2 import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A user created the action, or changed what it does: a new life with a fresh status."""
+    """A user created the action, or changed its schedule: a new life with a fresh status."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChanged:
+    """A user changed what the action does, and not when: a new life that goes on with the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,13 @@ class Resumed:
 @dataclass(frozen=True, slots=True)
 class RunRequested:
     """A user wants the action run now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A user cancelled the occurrence: the attempt that was running, or, without one, the wait for its time."""
+
+    attempt: Attempt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,19 @@ class Purged:
 
 
 Event = (
-    Accepted | Paused | Resumed | RunRequested | Deleted | Began | Succeeded | Failed | Interrupted | Expired | Purged
+    Accepted
+    | TargetChanged
+    | Paused
+    | Resumed
+    | RunRequested
+    | Cancelled
+    | Deleted
+    | Began
+    | Succeeded
+    | Failed
+    | Interrupted
+    | Expired
+    | Purged
 )
 
 

@@ -58,6 +58,9 @@ RETENTION_AFTER_SUCCESS_DEFAULT_US = DAY_US
 RETENTION_AFTER_FAILURE_DEFAULT_US = 7 * DAY_US
 INTERRUPTIONS_MAX = 1_000_000
 INTERRUPTION_LIMIT_DEFAULT = 10
+REMEMBERED_ATTEMPTS_MAX = 50
+# Not filled in when an action is accepted: an attempt that succeeds at once has nothing before it to remember.
+REMEMBERED_ATTEMPTS_DEFAULT = 10
 
 DELAY = duration_between(0, DELAY_MAX_US)
 
@@ -118,6 +121,7 @@ RULE = message(
         "start_deadline": duration_between(START_DEADLINE_MIN_US, START_DEADLINE_MAX_US),
         "retention": _RETENTION,
         "interruption_limit": number(0, INTERRUPTIONS_MAX),
+        "remembered_attempts": number(1, REMEMBERED_ATTEMPTS_MAX),
         **{name: kind.RULE for name, kind in KINDS.items()},
     },
     required=["target"],
@@ -153,16 +157,20 @@ def fill_in(spec: Spec, now_us: int) -> str | None:
     if given_start != "start_time":
         delay_us = duration_us(schedule.delay) if given_start == "delay" else 0
         set_us(schedule.start_time, now_us + delay_us)
-    if not schedule.HasField("periodic"):
-        schedule.once.SetInParent()
-    elif schedule.periodic.mode == Periodic.MODE_UNSPECIFIED:
-        schedule.periodic.mode = Periodic.FIXED_RATE
+    fill_in_recurrence(schedule)
     kind = spec.WhichOneof("target")
     if kind is not None:
         KINDS[kind].fill_in(getattr(spec, kind))
     _fill_in_retry_delays(spec.retry)
     _fill_in_missing(spec, DEFAULTS)
     return given_start
+
+
+def fill_in_recurrence(schedule: Schedule) -> None:
+    if not schedule.HasField("periodic"):
+        schedule.once.SetInParent()
+    elif schedule.periodic.mode == Periodic.MODE_UNSPECIFIED:
+        schedule.periodic.mode = Periodic.FIXED_RATE
 
 
 def _fill_in_retry_delays(retry: RetryPolicy) -> None:

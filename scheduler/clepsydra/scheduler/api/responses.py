@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from google.rpc.status_pb2 import Status
 
+from clepsydra.core.action.memory import show_attempts
 from clepsydra.core.encoding import FieldHeads
 from clepsydra.scheduler.errors import SchedulerError
 from clepsydra.scheduler.writes.call import Outcome
@@ -20,7 +21,13 @@ _ERROR = FieldHeads(BatchCreateActionsResponse.Result.ERROR_FIELD_NUMBER)
 
 
 def to_message(action: Action) -> ScheduledAction:
-    return ScheduledAction.FromString(encode_action(action))
+    return as_shown(ScheduledAction.FromString(encode_action(action)))
+
+
+def as_shown(action: ScheduledAction) -> ScheduledAction:
+    """A decoded action in the form that readers get; it is changed in place."""
+    show_attempts(action.status)
+    return action
 
 
 def encode_action(action: Action) -> bytes:

@@ -85,7 +85,7 @@ class MemoryStore:
         if put.shard_id is None:
             if current is None or put.seen is None or current.meta != put.seen.meta:
                 return PutResult(PutOutcome.CONFLICT, current)
-            self.actions[new.action_id] = current._replace(meta=new.meta)
+            self.actions[new.action_id] = current._replace(meta=new.meta, spec=new.spec)
             return PutResult(PutOutcome.DONE)
         if _version(current) != _version(put.seen):
             return PutResult(PutOutcome.CONFLICT, current)
@@ -140,10 +140,22 @@ class MemoryStore:
         return held if held.locked and held.guid == lock.guid else None
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
         incoming = [row for row in self._shard(Queue.INCOMING, shard_id) if row.at_us >= incoming_from_us]
-        due = [row for row in self._shard(Queue.PROCESSING, shard_id) if from_us <= row.at_us <= until_us]
+        due = [
+            row
+            for row in self._shard(Queue.PROCESSING, shard_id)
+            if (row.at_us, row.action_id, row.guid) > (from_us, *after) and row.at_us <= until_us
+        ]
         return Page(
             [Due(row, self._live_action(row)) for row in incoming[:incoming_limit]],
             [Due(row, self._live_action(row)) for row in due[:limit]],
@@ -301,7 +313,10 @@ def _version(action: Action | None) -> tuple[str, int, bytes] | None:
 
 
 def _is_done(put: Put, current: Action) -> bool:
-    """A repeated put finds its own guid current, or its own meta where the life stays the same."""
+    """A repeated put finds its own guid current, or its own meta and spec where the life stays the same.
+
+    Two calls of one moment can come to the same meta with different specs.
+    """
     if put.shard_id is None:
-        return current.meta == put.action.meta
+        return (current.meta, current.spec) == (put.action.meta, put.action.spec)
     return current.guid == put.action.guid

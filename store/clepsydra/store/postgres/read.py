@@ -27,9 +27,19 @@ class Reads:
         return [Action(*fields) for fields in await self._calls.read("list_actions", after_id or "", limit)]
 
     async def due(
-        self, shard_id: int, *, incoming_from_us: int, incoming_limit: int, from_us: int, until_us: int, limit: int
+        self,
+        shard_id: int,
+        *,
+        incoming_from_us: int,
+        incoming_limit: int,
+        from_us: int,
+        until_us: int,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> Page:
-        rows = await self._calls.read("due", shard_id, incoming_from_us, incoming_limit, from_us, until_us, limit)
+        rows = await self._calls.read(
+            "due", shard_id, incoming_from_us, incoming_limit, from_us, until_us, limit, *after
+        )
         incoming: list[Due] = []
         due: list[Due] = []
         for is_incoming, at_us, action_id, guid, due_us, rescheduled_us, meta, spec, status, planned_us in rows:

@@ -1,4 +1,4 @@
-"""An action for people: its state, its next time, its recurrence, its target, its last attempt."""
+"""An action for people: its state, its next time, its recurrence, its target."""
 
 from clepsydra.core.action.state_machine import ENDED, LIVE
 from clepsydra.core.targets import describe_target
@@ -7,7 +7,7 @@ from clepsydra.tools.format.durations import exact_duration
 from clepsydra.tools.format.text import printable
 from clepsydra.tools.format.times import relative_time, rfc3339, to_the_second
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Attempt, Counters, Periodic, ScheduledAction, Spec, State, Status
+from clepsydra.v1.action_pb2 import Counters, Periodic, ScheduledAction, Spec, State, Status
 
 
 def format_state(status: Status) -> str:
@@ -65,14 +65,21 @@ def format_counters(counters: Counters) -> str:
     )
 
 
-def format_attempt(attempt: Attempt) -> str:
-    outcome = Attempt.Outcome.Name(attempt.outcome).lower() if attempt.outcome in Attempt.Outcome.values() else "?"
-    took_us = max(us_of(attempt.end_time) - us_of(attempt.start_time), 0)
-    line = (
-        f"{outcome} at {rfc3339(us_of(attempt.end_time))}, attempt {attempt.number} on {printable(attempt.worker)}, "
-        f"took {exact_duration(took_us)}"
-    )
-    return f"{line}: {printable(attempt.error)}" if attempt.error else line
+def format_plan_effect(action: ScheduledAction) -> str:
+    """What an update did to the plan of an action.
+
+    >>> format_plan_effect(ScheduledAction(plan_effect=ScheduledAction.KEPT))
+    'the plan is kept'
+    """
+    status, effect = action.status, action.plan_effect
+    if effect == ScheduledAction.PLANNED_AFRESH:
+        is_paused = status.state == action_pb2.PAUSED
+        planned = to_the_second(us_of(status.scheduled_time))
+        return "planned afresh, and paused" if is_paused else f"planned afresh for {planned}"
+    again = f"; to run it again: clepsydra run {action.meta.id}" if status.state in ENDED else ""
+    if effect == ScheduledAction.KEPT_IN_NEW_LIFE:
+        return f"the target changed: the plan goes on under a new life{again}"
+    return f"the plan is kept{again}"
 
 
 def format_change(action: ScheduledAction, now_us: int) -> str:

@@ -4,6 +4,7 @@
 shows each field that is set and is not the default. The rows of a target kind are in `clepsydra.tools.targets`.
 """
 
+from clepsydra.core.action.spec import REMEMBERED_ATTEMPTS_DEFAULT, REMEMBERED_ATTEMPTS_MAX
 from clepsydra.tools.fields.flag import SpecFlag
 from clepsydra.tools.fields.types import DECIMAL, DURATION, LABELS, LIMIT, TIME, constant
 from clepsydra.tools.targets import TARGET_FLAGS
@@ -74,6 +75,12 @@ _POLICY_FLAGS = (
     ),
     SpecFlag("--keep-success", "spec.retention.after_success", DURATION, "How long to keep a succeeded action."),
     SpecFlag("--keep-failure", "spec.retention.after_failure", DURATION, "How long to keep a failed action."),
+    SpecFlag(
+        "--remember",
+        "spec.remembered_attempts",
+        LIMIT,
+        f"How many attempts to remember, from 1 to {REMEMBERED_ATTEMPTS_MAX} [default: {REMEMBERED_ATTEMPTS_DEFAULT}]",
+    ),
     SpecFlag("--label", "meta.labels", LABELS, "A label; may be repeated.", label="labels"),
 )
 

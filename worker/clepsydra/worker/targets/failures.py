@@ -23,7 +23,7 @@ def describe(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as failed:  # the message of a handler's exception is made by the handler's code
+    except BaseException as failed:  # the message of a handler's exception is made by the handler's code
         return f"its message cannot be shown ({type(failed).__name__})"
 
 

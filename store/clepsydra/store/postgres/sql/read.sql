@@ -53,6 +53,7 @@ UNION ALL
         SELECT scheduled_at, action_id, action_guid, last_reschedule_at
         FROM clepsydra.processing_queue
         WHERE shard_id = $1 AND scheduled_at BETWEEN $4 AND $5
+            AND (scheduled_at, action_id, action_guid) > ($4, $7, $8)
         ORDER BY scheduled_at, action_id, action_guid
         LIMIT $6
     ) AS q

@@ -8,13 +8,13 @@ from clepsydra.core.clock import SystemClock
 from clepsydra.core.times import us_of
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.format.actions import (
-    format_attempt,
     format_counters,
     format_next,
     format_recurrence,
     format_state,
     format_target,
 )
+from clepsydra.tools.format.attempts import attempts_table
 from clepsydra.tools.format.json_output import print_message
 from clepsydra.tools.format.tables import console, name_value_table
 from clepsydra.tools.format.text import printable
@@ -33,8 +33,8 @@ Examples:
   clepsydra get hello
   clepsydra get hello --json
 
-Fields with their default are left out, bodies and payloads are shown by their size, headers by their names. --json
-prints everything.""",
+Fields with their default are left out, bodies and payloads are shown by their size, headers by their names. The last
+attempts follow as a table, the newest last. --json prints everything.""",
 )
 @click.argument("action_id", metavar="ID")
 @flags.as_json
@@ -46,8 +46,11 @@ def get_command(settings: Settings, action_id: str, as_json: bool) -> None:
         action = client.call("GetAction", GetActionRequest(id=action_id))
     if as_json:
         print_message(action)
-    else:
-        console().print(name_value_table(_lines(action, SystemClock().now_us())))
+        return
+    console().print(name_value_table(_lines(action, SystemClock().now_us())))
+    if action.status.attempts:
+        console().print()
+        console().print(attempts_table(action.status.attempts))
 
 
 def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
@@ -63,8 +66,6 @@ def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
         if text is not None:
             yield flag.title, text
     yield "counters", format_counters(status.counters)
-    if status.HasField("last_attempt"):
-        yield "last attempt", format_attempt(status.last_attempt)
     yield "created", rfc3339(us_of(meta.create_time))
     yield "updated", rfc3339(us_of(meta.update_time))
     yield "etag", f"{meta.etag} (revision {meta.revision})"
