@@ -1,9 +1,9 @@
 """The gRPC edge: bytes in, bytes out, and every error as a status that names what is wrong.
 
 Messages are received and parsed here and not by gRPC, which holds unfinished ones without a limit and answers
-unreadable bytes with UNKNOWN. To gRPC every method takes a stream of requests, of which one is read: on the wire that is
-the same. Calls under way are counted here, by number and by size, so that health checks are still answered when there
-are too many.
+unreadable bytes with UNKNOWN. To gRPC every method takes a stream of requests, of which one is read: on the wire that
+is the same. Calls under way are counted here, by number and by size, so that health checks are still answered when
+there are too many.
 """
 
 from collections.abc import Awaitable, Callable
