@@ -4,12 +4,16 @@ Usually one request is enough. If the server truncated a result, everything is r
 snapshot: each page starts after the last row of the page before it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from clepsydra.store.errors import Unusable
+from clepsydra.store.port import Queue
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions, Snapshot
+
+# The page of a scan of a whole table.
+_SCAN_PAGE_ROWS = 10_000
 
 Key = tuple[Any, ...]
 ColumnValues = dict[str, Any]
@@ -101,5 +105,48 @@ def after_action(after: Key, limit: int) -> Parameters:
     return {
         "$after_hash": parameters.number(hash_of_id),
         "$after_id": parameters.text(action_id),
+        "$limit": parameters.number(limit),
+    }
+
+
+def scan_rows(snapshot: Snapshot, prefix: str, queue: Queue) -> AsyncIterator[ColumnValues]:
+    """All rows of a queue, by the statement that the prefix and the queue name."""
+    if queue is Queue.INCOMING:
+        return scan(snapshot, f"{prefix}_incoming", (0, 0, "", ""), incoming_key, _after_row)
+    return scan(snapshot, f"{prefix}_processing", (0, 0, "", ""), processing_key, _after_row)
+
+
+async def scan(
+    snapshot: Snapshot,
+    name: str,
+    start: Key,
+    key_of: Callable[[ColumnValues], Key],
+    parameters_at: Callable[[Key, int], Parameters],
+) -> AsyncIterator[ColumnValues]:
+    """All rows of a table, page by page."""
+    after: Key | None = start
+    while after is not None:
+        page = RangeReader(after, _SCAN_PAGE_ROWS, key_of, parameters_at)
+        await read_ranges_in(snapshot, name, {}, [page])
+        for row in page.rows:
+            yield row
+        after = key_of(page.rows[-1]) if len(page.rows) == _SCAN_PAGE_ROWS else None
+
+
+def incoming_key(row: ColumnValues) -> tuple[int, int, str, str]:
+    return row["shard_id"], row["created_at"], row["action_id"], row["action_guid"]
+
+
+def processing_key(row: ColumnValues) -> tuple[int, int, str, str]:
+    return row["shard_id"], row["scheduled_at"], row["action_id"], row["action_guid"]
+
+
+def _after_row(after: Key, limit: int) -> Parameters:
+    shard_id, at_us, action_id, guid = after
+    return {
+        "$after_shard": parameters.number(shard_id),
+        "$after_at": parameters.time(at_us),
+        "$after_id": parameters.text(action_id),
+        "$after_guid": parameters.text(guid),
         "$limit": parameters.number(limit),
     }
