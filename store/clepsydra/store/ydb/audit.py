@@ -12,22 +12,11 @@ from collections import Counter
 from clepsydra.core.state_bytes import count_states, state_of
 from clepsydra.store.port import Audit, LockInfo, Queue, Row, Stats, Violation
 from clepsydra.store.ydb import parameters
-from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions, Snapshot
+from clepsydra.store.ydb.connection.sessions import ColumnValues, Parameters, Results, Sessions, Snapshot
 from clepsydra.store.ydb.load import Loads, read_loads
-from clepsydra.store.ydb.page_reader import (
-    ColumnValues,
-    action_key,
-    after_action,
-    incoming_key,
-    processing_key,
-    scan,
-    scan_rows,
-)
 from clepsydra.store.ydb.retry import Retry
+from clepsydra.store.ydb.row_scan import incoming_key, processing_key, scan_actions, scan_rows
 from clepsydra.v1 import action_pb2
-
-# One request counts the rows of this many shards.
-_SHARDS_MAX = 500
 
 
 class Audits:
@@ -40,18 +29,9 @@ class Audits:
         return await self._retry.call(self._read_locks)
 
     async def _read_locks(self) -> list[LockInfo]:
-        infos: list[LockInfo] = []
-        start, step = 0, _SHARDS_MAX
         async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
-            loads = await read_loads(snapshot, self._shards, now_us=0)
-            while start < self._shards:
-                results = await snapshot.read("locks", _shards_between(start, min(start + step, self._shards)))
-                if _is_any_truncated(results) and step > 1:
-                    step //= 2
-                else:
-                    infos += _lock_infos(results, loads)
-                    start += step
-        return infos
+            results = await snapshot.read("locks", _shards_between(0, self._shards))
+            return _lock_infos(results, await read_loads(snapshot, self._shards, now_us=0))
 
     async def stats(self, now_us: int) -> Stats:
         return await self._retry.call(lambda: self._stats(now_us))
@@ -89,7 +69,7 @@ class Audits:
                     else:
                         stray[row["shard_id"]] += 1
             counts = _Counts(limit)
-            async for action in scan(snapshot, "audit_actions", (0, ""), action_key, after_action):
+            async for action in scan_actions(snapshot, "audit_actions"):
                 action_id, guid = action["meta_action_id"], action["meta_action_guid"]
                 counts.add(action_id, guid, live.pop(_digest(action_id, guid), 0))
                 counts.deleted += state_of(action["state_bytes"]) == action_pb2.DELETED
@@ -179,10 +159,6 @@ def _lock_infos(results: Results, loads: Loads) -> list[LockInfo]:
             )
         )
     return infos
-
-
-def _is_any_truncated(results: Results) -> bool:
-    return any(results.is_truncated(index) for index in range(3))
 
 
 def _earliest(*times: int | None) -> int | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from clepsydra.core.state_bytes import is_live
 from clepsydra.store.port import Load, Queue
-from clepsydra.store.ydb.connection.sessions import Snapshot
-from clepsydra.store.ydb.page_reader import ColumnValues, scan_rows
+from clepsydra.store.ydb.connection.sessions import ColumnValues, Snapshot
+from clepsydra.store.ydb.row_scan import scan_rows
 
 
 @dataclass
