@@ -46,7 +46,10 @@ class SqliteStore(Puts, Advances, Reads, Locks, Audits):
     @classmethod
     async def open(cls, path: str, clock: Clock) -> "SqliteStore":
         shards = await installation.check(path)
-        writer, reader, checkpoints = (_connect(path) for _ in range(3))
+        writer, reader = _connect(path), _connect(path)
+        if writer.readonly("main"):
+            return cls._open_read_only(path, shards, clock, writer, reader)
+        checkpoints = _connect(path)
         files = StoreFiles(path)
         checkpointer = Checkpointer(checkpoints, writer, files)
         commit = GroupCommit(path, files, checkpointer.committed)
@@ -57,6 +60,15 @@ class SqliteStore(Puts, Advances, Reads, Locks, Audits):
         store._checkpointer = checkpointer
         store._listener = Listener(store._wakeups, writer, write_thread, LogWatch.open(path))
         return store
+
+    @classmethod
+    def _open_read_only(
+        cls, path: str, shards: int, clock: Clock, writer: apsw.Connection, reader: apsw.Connection
+    ) -> "SqliteStore":
+        """For commands that only read. Every write is refused."""
+        write_thread = ConnectionThread(writer, GroupCommit(path, None), "clepsydra-writer", _GROUP_SIZE)
+        read_thread = ConnectionThread(reader, SnapshotReads(path, None), "clepsydra-reader", _GROUP_SIZE)
+        return cls(shards, clock, write_thread, read_thread)
 
     @classmethod
     async def open_inline(cls, path: str, clock: Clock) -> "SqliteStore":
