@@ -26,17 +26,17 @@ _READ_AND_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
 _READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOMUTEX
 
 
-def connect(path: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> apsw.Connection:
+def connect(path: str, *, busy_timeout_s: float | None = None) -> apsw.Connection:
     """A connection with the project's settings, to a file that exists. One thread at a time may use it.
 
     If the file or its folder may only be read, so does the connection.
     """
     connection = apsw.Connection(path, flags=_READ_AND_WRITE, statementcachesize=_STATEMENT_CACHE)
-    connection.set_busy_handler(_busy_handler(busy_timeout_s))
+    connection.set_busy_handler(_busy_handler(BUSY_TIMEOUT_S if busy_timeout_s is None else busy_timeout_s))
     try:
         # The first read opens the write-ahead log.
         connection.pragma("schema_version")
-    except apsw.CantOpenError:
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
         if os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
             raise
         connection.close()
