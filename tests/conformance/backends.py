@@ -134,10 +134,11 @@ class YdbBackend:
 
     wakeups_reach_other_handles = False
     evaluation = Evaluation.EACH_USE
+    trouble = 0.0
 
     def __init__(self, directory: Path) -> None:
         del directory
-        self._installation = ydb_installations.Installation(self.evaluation)
+        self._installation = ydb_installations.Installation(self.evaluation, self.trouble)
 
     async def open(self, clock: Clock) -> Store:
         # Its clock is the server's.
@@ -153,7 +154,10 @@ class YdbBackend:
 
 
 class YdbOnceBackend(YdbBackend):
+    """Here the endpoint also has trouble now and then: each text may be refused, before its rows or after them."""
+
     evaluation = Evaluation.ONCE
+    trouble = 0.05
 
 
 BACKENDS: dict[str, type[Backend]] = {

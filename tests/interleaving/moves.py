@@ -212,7 +212,7 @@ class Moves:
         kind = self._shape.calls[number][0]
         guid = self._world.guid(number)
         books = state.books
-        if kind != "label" and guid not in books.guids:
+        if kind != "settings" and guid not in books.guids:
             raise Broken("what is acknowledged is committed", f"call {number} ({kind})")
         if kind in ("delete", "pause"):
             return books._replace(stopped=books.stopped | frozenset(self._lives_until(number)))

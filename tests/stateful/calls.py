@@ -104,7 +104,7 @@ class Caller:
         if seen is None:
             put = self._world.create(name, self._world.tick(), shard_id=shard_id)
         elif chance.random() < 0.3:
-            put = self._world.relabel(seen)
+            put = self._world.change_settings(seen)
         else:
             put = self._world.change(seen, self._world.tick(), shard_id=shard_id)
         return put._replace(created_at_us=self._too_old_us()) if chance.random() < 0.05 else put

@@ -97,7 +97,10 @@ class Scheduler:
         return response
 
     async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
-        return to_message(await self._change(Update(request, self._stamp()), remaining_s))
+        mutation = Update(request, self._stamp())
+        action = to_message(await self._change(mutation, remaining_s))
+        action.plan_effect = mutation.plan_effect
+        return action
 
     async def delete(self, request: DeleteActionRequest, remaining_s: float | None = None) -> DeleteActionResponse:
         await self._change(Delete(request, self._stamp(), self._deleted_retention_us), remaining_s)

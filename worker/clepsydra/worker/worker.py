@@ -19,6 +19,7 @@ from clepsydra.worker.attempts.leases import LeaseKeeper
 from clepsydra.worker.attempts.pool import Pool
 from clepsydra.worker.attempts.users_loop import SameLoop, UsersLoop
 from clepsydra.worker.attempts.watchdog import Watchdog
+from clepsydra.worker.loop.backlog import Backlog
 from clepsydra.worker.loop.early_migration import EarlyMigration
 from clepsydra.worker.loop.heartbeat import ShardLocks
 from clepsydra.worker.loop.shard import Shard
@@ -57,12 +58,11 @@ class Worker:
             return AdvanceWriter(store, clock, ids, tally, ids.guid())
 
         self._locks = ShardLocks(store, clock, settings, name, tally, self._log)
-        self._completer = Completer(writer(), ids, settings.batch, tally, self._log)
+        self._completer = Completer(writer(), clock, ids, settings.batch, tally, self._log)
         self._users = users or SameLoop()
         self._dispatcher = Dispatcher(targets, self._users, clock)
         self._pool = Pool(
-            settings.attempts,
-            settings.grace_us,
+            settings,
             targets,
             self._dispatcher,
             self._completer,
@@ -74,12 +74,16 @@ class Worker:
         self._leases = LeaseKeeper(self._pool, writer(), clock, settings, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
         early_migration = EarlyMigration(store, clock, settings, tally)
+        backlogs: dict[int, Backlog] = {}
         self._loops = [
-            SyncLoop(store, self._locks, self._pool, terms, early_migration, clock, ids, settings, tally, self._log)
+            SyncLoop(
+                store, self._locks, self._pool, terms, early_migration, backlogs, clock, ids, settings, tally, self._log
+            )
             for _ in range(min(settings.loops, store.shards))
         ]
         self._stale_rows = StaleRowCollector(store, self._held_shards, clock, settings, tally, self._log)
         self._completer.when_moved = self._moved
+        targets.capacity.when_freed = self._freed
 
     async def run(self) -> None:
         self._clock.anchor(await self._store.now())
@@ -137,6 +141,12 @@ class Worker:
 
     def _held_shards(self) -> list[Shard]:
         return [loop.shard for loop in self._loops if loop.shard is not None]
+
+    def _freed(self) -> None:
+        # Another loop is the first each time, so that no shard's rows wait longer than those of others.
+        self._loops.append(self._loops.pop(0))
+        for loop in self._loops:
+            loop.freed()
 
     def _moved(self, shard_id: int, at_us: int) -> None:
         for loop in self._loops:

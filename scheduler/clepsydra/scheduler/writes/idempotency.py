@@ -14,7 +14,7 @@ from clepsydra.core.validation.rules import FieldViolation
 from clepsydra.scheduler.codec import with_applied_requests
 from clepsydra.scheduler.errors import InvalidArgument
 from clepsydra.store.port import Action
-from clepsydra.v1.action_pb2 import AppliedRequest
+from clepsydra.v1.action_pb2 import AppliedRequest, ScheduledAction
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
 
 _FINGERPRINT_BYTES = 16
@@ -53,7 +53,14 @@ def find_applied(key: IdempotencyKey | None, applied: Applied) -> AppliedRequest
     return None
 
 
-def remember(key: IdempotencyKey | None, action: Action, revision: int, earlier: Applied, now_us: int) -> Action:
+def remember(
+    key: IdempotencyKey | None,
+    action: Action,
+    revision: int,
+    earlier: Applied,
+    now_us: int,
+    plan_effect: ScheduledAction.PlanEffect = ScheduledAction.PLAN_EFFECT_UNSPECIFIED,
+) -> Action:
     """The row to store for an action that this call brings to that revision."""
     if key is not None:
         applied = AppliedRequest(
@@ -63,6 +70,7 @@ def remember(key: IdempotencyKey | None, action: Action, revision: int, earlier:
             etag=etag_of(action.guid, revision),
             time=timestamp(now_us),
             fingerprint=key.fingerprint,
+            plan_effect=plan_effect,
         )
         earlier = (*earlier, applied)[-APPLIED_REQUESTS:]
     return with_applied_requests(action, earlier) if earlier else action
