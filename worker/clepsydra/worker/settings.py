@@ -21,7 +21,7 @@ class WorkerSettings(BaseModel):
     )
     heartbeat_ms: int = Field(default=2_000, ge=10, description="Time between heartbeats of the shard locks.")
     horizon_ms: int = Field(default=2_000, ge=0, description="How far ahead of their time rows are read.")
-    poll_min_ms: int = Field(default=20, ge=1, description="Time between reads of a shard that has arrivals.")
+    poll_min_ms: int = Field(default=20, ge=1, description="Time between reads of a shard into which actions come.")
     poll_max_ms: int = Field(default=1_000, ge=1, description="Time between reads of an idle shard without a wake-up.")
     shard_max_ms: int = Field(
         default=30_000, ge=1, description="A shard is released after this long, so that loops rotate."

@@ -96,12 +96,15 @@ class Worker:
         ]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())
+        parts: list[asyncio.Future[Any]] = [stop, *loops, *background]
         try:
-            await asyncio.wait([stop, *background, *loops], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             _raise_first([*background, *loops])
-            await self._drain(loops)
+            parts.append(drained := asyncio.ensure_future(self._drain(loops)))
+            await asyncio.wait([drained, *background], return_when=asyncio.FIRST_COMPLETED)
+            _raise_first([drained, *background])
         finally:
-            await _cancel([stop, *loops, *background])
+            await _cancel(parts)
             await self._users.close()
             await self._targets.close()
             self._log.info("the worker has stopped", **_counters(self.tally))

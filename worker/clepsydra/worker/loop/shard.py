@@ -100,9 +100,9 @@ class Shard:
                 ahead.append(Due(Row(Queue.PROCESSING, shard_id, at_us, action_id, guid, at_us), action))
         self.keep_ahead([*self.ahead, *ahead])
 
-    def plan_read(self, now_us: int, backoff: Backoff, fraction: float, *, found_arrivals: bool) -> None:
+    def plan_read(self, now_us: int, backoff: Backoff, fraction: float, *, found_incoming: bool) -> None:
         """Plan the next read: after empty ones later and later, with jitter, so that loops do not read in step."""
-        self._empty_reads = 0 if found_arrivals else self._empty_reads + 1
+        self._empty_reads = 0 if found_incoming else self._empty_reads + 1
         self.read_at_us = now_us + backoff.pause_us(self._empty_reads + 1, fraction)
 
     def is_to_be_read(self, now_us: int) -> bool:

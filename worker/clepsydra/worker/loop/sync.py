@@ -184,8 +184,8 @@ class SyncLoop:
             await self._early_migration.migrate(shard, page)
             shard.read_now()
             return
-        # What comes due is in memory now, so only arrivals make another read worth while.
-        shard.plan_read(now_us, self._read_backoff, self._ids.fraction(), found_arrivals=bool(page.incoming))
+        # What comes due is in memory now, so only new rows of incoming_queue make another read worth while.
+        shard.plan_read(now_us, self._read_backoff, self._ids.fraction(), found_incoming=bool(page.incoming))
         if len(page.due) == limit:
             # There may be more rows behind the last one; nothing can be done with them before its time.
             shard.read_by(page.due[-1].row.at_us)
@@ -193,9 +193,9 @@ class SyncLoop:
     async def _migrate_or_begin(self, shard: Shard, start: Start, page: Page, now_us: int, limit: int) -> None:
         """Migrate what has come in, except what is due already: that is begun at once, which saves a write.
 
-        Arrivals that are due and find no room stay where they are. But if processing_queue has a backlog as well, they
-        are migrated, so that all due rows are begun in the order of their times; and so are those that cannot begin
-        because what they need is taken.
+        Incoming rows that are due and find no room stay where they are. But if processing_queue has a backlog as well,
+        they are migrated, so that all due rows are begun in the order of their times; and so are those that cannot
+        begin because what they need is taken.
         """
         stale = [due.row for due in (*page.incoming, *page.due) if due.action is None]
         live = [due for due in page.incoming if due.action is not None] if stale else page.incoming
