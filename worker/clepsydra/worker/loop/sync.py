@@ -288,7 +288,8 @@ class SyncLoop:
         """Wait for the next row's time, the next read, or a wake-up; or for room, if due rows find none."""
         now_us = self._clock.now_us()
         pause_us = shard.wakes_at_us() - now_us
-        if self._stopping or (shard.backlog.waiting and self._pool.has_room() and shard.backlog.waiting.can_begin()):
+        waiting = shard.backlog.waiting
+        if self._stopping or (waiting and self._pool.has_room(waiting) and waiting.can_begin()):
             return
         if pause_us > 0:
             if await self._wait.wait(self._store.wait(shard.shard_id, seconds(pause_us))):
