@@ -12,7 +12,7 @@ from functools import partial
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.attempt import Attempt, Result
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.lifecycle import end_time_us
 from clepsydra.core.times import END_OF_TIME_US, seconds
 from clepsydra.v1 import action_pb2
@@ -35,7 +35,7 @@ class Pool:
         targets: Targets,
         dispatcher: Dispatcher,
         completer: Completer,
-        clock: Clock,
+        clock: BoundedClock,
         tally: Tally,
         log: FilteringBoundLogger,
     ) -> None:
@@ -95,7 +95,7 @@ class Pool:
         for attempt in attempts:
             attempt.started_us = now_us
             if now_us >= attempt.deadline_us:
-                self._complete([(attempt, NOT_STARTED)], end_time_us(now_us))
+                self._complete([(attempt, NOT_STARTED)], end_time_us(self._clock.latest_us()))
                 continue
             running = RunningAttempt(attempt)
             self._running[running] = None
@@ -225,7 +225,7 @@ class Pool:
                     continue
                 del self._running[running]
                 ended.append((running.attempt, result))
-        self._complete(ended, end_time_us(self._clock.now_us()))
+        self._complete(ended, end_time_us(self._clock.latest_us()))
 
     def _code_has_ended(self, running: RunningAttempt) -> None:
         """The attempt ended earlier: its place is free if its code kept it."""
@@ -244,7 +244,7 @@ class Pool:
                 continue
             self._running.pop(running, None)
             ended.append((running.attempt, result))
-        self._complete(ended, end_time_us(self._clock.now_us()))
+        self._complete(ended, end_time_us(self._clock.latest_us()))
 
     def _end_after_extension(self, running: RunningAttempt, result: Result, _extension: "asyncio.Future[None]") -> None:
         self._end([(running, result)])
