@@ -6,19 +6,15 @@ from functools import partial
 from typing import NamedTuple
 
 from clepsydra.core.times import END_OF_TIME_US
-from clepsydra.store.errors import OutcomeUnknown
 from clepsydra.store.lock_age import fresh_until_us
 from clepsydra.store.port import Acquired, Heartbeat, Lock
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.batches import ROWS_MAX
-from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions
-from clepsydra.store.ydb.page_reader import Key, RangeReader, read_ranges
+from clepsydra.store.ydb.connection.sessions import Sessions
 from clepsydra.store.ydb.retry import Retry
 
 # After this many reads whose free locks were all taken by others first, leave the locks to the others.
 _READS_MAX = 100
-# An installation has some hundreds of shards: this is all of them.
-_ALL_LOCKS = 1_000_000
 
 
 class _SeenLock(NamedTuple):
@@ -95,16 +91,9 @@ class Locks:
             held = parameters.held_locks(locks[start : start + ROWS_MAX])
             fresh_until = parameters.time(fresh_until_us(now_us, stale_before_us))
             sent = {"$locks": held, "$now": parameters.time(now_us), "$fresh_until": fresh_until}
-            results = await self._retry.call(partial(self._send_heartbeat, sent))
+            results = await self._retry.call(partial(self._sessions.write, "heartbeat", sent))
             kept |= {row["shard_id"]: row["last_heartbeat_at"] for row in results.rows()}
         return kept
-
-    async def _send_heartbeat(self, sent: Parameters) -> Results:
-        results = await self._sessions.write("heartbeat", sent)
-        if results.is_truncated():
-            # A lock that is missing from the response is not lost.
-            raise OutcomeUnknown("the server reported only some of the locks")
-        return results
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
         if locks:
@@ -117,13 +106,13 @@ class Locks:
 
     async def _free_locks(self, guid: str, now_us: int, stale_before_us: int) -> tuple[list[_SeenLock], int]:
         """Every lock that is free, stale or held under this guid; and the store's time."""
-        locks = RangeReader((0,), _ALL_LOCKS, lambda row: (row["shard_id"] + 1,), _from_shard)
-        fixed = {
+        sent = {
             "$guid": parameters.text(guid),
             "$stale_before": parameters.time(max(0, stale_before_us)),
             "$fresh_until": parameters.time(fresh_until_us(now_us, stale_before_us)),
+            "$from_shard": parameters.number(0),
         }
-        results = await self._retry.call(lambda: read_ranges(self._sessions, "free_locks", fixed, [locks]))
+        results = await self._retry.call(lambda: self._sessions.read("free_locks", sent))
         seen = [
             _SeenLock(
                 row["shard_id"],
@@ -132,14 +121,10 @@ class Locks:
                 row["last_processing_start_at"],
                 row["last_heartbeat_at"],
             )
-            for row in locks.rows
+            for row in results.rows(0)
         ]
         return seen, results.rows(1)[0]["store_now"]
 
 
 def _is_fresh(heartbeat_at_us: int, now_us: int, stale_before_us: int) -> bool:
     return stale_before_us <= heartbeat_at_us <= fresh_until_us(now_us, stale_before_us)
-
-
-def _from_shard(start: Key, limit: int) -> Parameters:
-    return {"$from_shard": parameters.number(start[0]), "$limit": parameters.number(limit)}
