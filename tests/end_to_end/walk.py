@@ -60,6 +60,8 @@ VALUES = (
 )
 # What goes on all the time, whether there is an action or not.
 DUTIES = (
+    "scheduler/clepsydra/scheduler/api/connections.py",
+    "scheduler/clepsydra/scheduler/api/reception.py",
     "store/clepsydra/store/sqlite/connection/checkpoint.py",
     "store/clepsydra/store/sqlite/connection/files.py",
     "store/clepsydra/store/sqlite/connection/log_watch.py",
@@ -70,6 +72,8 @@ DUTIES = (
     "worker/clepsydra/worker/loop/heartbeat.py",
     "worker/clepsydra/worker/loop/stale_rows.py",
 )
+# A loop that waits for a wake-up has called what it calls without an action.
+_WAIT = "SqliteStore.wait"
 _FASTPATH = "core/clepsydra/core/fastpath/"
 
 
@@ -113,6 +117,10 @@ class Calls:
         callers.add(caller)
         if caller is not None and caller != called:
             self.callees[caller].add(called)
+
+    async def until_called(self, name: str) -> None:
+        while not any(function.name == name for function in tuple(self.before)):  # noqa: ASYNC110 - it is not told
+            await asyncio.sleep(0.01)
 
     def steps(self) -> set[Function]:
         """What the action caused, by the rule."""
@@ -171,12 +179,13 @@ async def walk_of_an_action() -> Calls:
         worker_settings, log = WorkerSettings(), structlog.get_logger(wrapper_class=structlog.BoundLogger)
         worker = Worker(store, Targets(worker_settings, Registry(), log), clock, ids, worker_settings, "walk", log)
         running = asyncio.ensure_future(worker.run())
-        await _until(path, "SELECT count(*) FROM shard_locks WHERE locked = 0")
+        await calls.until_called(_WAIT)
         async with TestServer(app, host="127.0.0.1") as target, grpc.aio.insecure_channel(server.address) as channel:
             calls.is_recording = True
             stub = SchedulerServiceStub(channel)  # type: ignore[no-untyped-call]
             await stub.CreateAction(_request(str(target.make_url("/"))))
-            await _until(path, "SELECT count(*) FROM scheduled_actions")
+            async with asyncio.timeout(60):
+                await _until(path, "SELECT count(*) FROM scheduled_actions")
             calls.is_watching = False
             worker.stop()
             await running
