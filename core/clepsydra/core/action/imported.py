@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from clepsydra.core import limits
 from clepsydra.core.action.creation import etag_of
 from clepsydra.core.action.memory import take_attempts
+from clepsydra.core.action.occurrence import keep_key
 from clepsydra.core.action.spec import fill_in
 from clepsydra.core.action.state_machine import ENDED, LIVE
 from clepsydra.core.times import END_OF_TIME_US, YEAR_US, set_us, us_of
@@ -120,6 +121,8 @@ def imported_action(given: ScheduledAction, guid: str, revision: int, now_us: in
     status = action.status
     status.ClearField("removable_time")
     take_attempts(action.spec, status)
+    if given.meta.guid:
+        keep_key(status, given.meta.guid)
     # A time in nanoseconds would differ from the column that repeats it.
     at_us = END_OF_TIME_US if status.state == action_pb2.PAUSED else us_of(status.scheduled_time)
     set_us(status.scheduled_time, at_us)

@@ -2,6 +2,7 @@
 
 import click
 
+from clepsydra.core.action.occurrence import keep_key
 from clepsydra.core.action.state_machine import ENDED
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.output_file import open_output
@@ -56,6 +57,7 @@ def export_command(settings: Settings, file: str | None, output: str | None, end
                 elif action.status.state in ENDED and not ended:
                     left_out += 1
                 else:
+                    keep_key(action.status, action.meta.guid)
                     stream.write(message_line(action))
                     written += 1
                     paused += action.status.state == action_pb2.PAUSED
