@@ -10,6 +10,7 @@ from grpc_reflection.v1alpha import reflection
 
 from clepsydra.core.limits import REQUEST_BYTES
 from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
+from clepsydra.scheduler.api.listening import CannotListen, check_address
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 
@@ -30,10 +31,6 @@ _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
 ]
-
-
-class CannotListen(Exception):
-    """The address is taken, or not this machine's, or the certificate cannot be used."""
 
 
 class RunningServer:
@@ -97,20 +94,33 @@ async def serve(scheduler: Scheduler, settings: SchedulerSettings, *, share_port
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     await health_servicer.set(SERVICE.full_name, health_pb2.HealthCheckResponse.SERVING)
     reflection.enable_server_reflection((SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    check_address(settings.listen, share_port=share_port)
     port = _listen(server, settings)
     await server.start()
     return RunningServer(server, health_servicer, scheduler, f"{settings.listen.rpartition(':')[0]}:{port}")
 
 
 def _listen(server: Any, settings: SchedulerSettings) -> int:
+    credentials = _credentials(settings)
     try:
-        if settings.tls_cert_file is None or settings.tls_key_file is None:
+        if credentials is None:
             port: int = server.add_insecure_port(settings.listen)
         else:
-            pair = (settings.tls_key_file.read_bytes(), settings.tls_cert_file.read_bytes())
-            port = server.add_secure_port(settings.listen, grpc.ssl_server_credentials([pair]))
-    except (RuntimeError, OSError) as error:
-        raise CannotListen(
-            f"cannot listen on {settings.listen}: is the address taken, or the certificate not readable? ({error})"
-        ) from error
+            port = server.add_secure_port(settings.listen, credentials)
+    except RuntimeError as error:
+        # The address could be bound a moment ago. With TLS, the certificate and its key are the other reason.
+        hint = "" if credentials is None else "; do the certificate and its key belong together?"
+        raise CannotListen(f"cannot listen on {settings.listen}: {error}{hint}") from error
     return port
+
+
+def _credentials(settings: SchedulerSettings) -> Any:
+    if settings.tls_cert_file is None or settings.tls_key_file is None:
+        return None
+    try:
+        pair = (settings.tls_key_file.read_bytes(), settings.tls_cert_file.read_bytes())
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen on {settings.listen}: the file {error.filename} cannot be read ({error.strerror})"
+        ) from error
+    return grpc.ssl_server_credentials([pair])

@@ -8,6 +8,7 @@ from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.output_file import open_output
 from clepsydra.tools.commands.actions.pages import pages
 from clepsydra.tools.exits import Exit
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.json_output import message_line
 from clepsydra.tools.format.progress import ProgressCounter
 from clepsydra.tools.format.text import counted
@@ -32,8 +33,14 @@ payloads), so only you can read it.
 
 Stop the workers first, if the actions are to move: an action that runs after it was exported runs again elsewhere.""",
 )
-@click.argument("file", metavar="[FILE]", required=False)
-@click.option("--output", "-o", metavar="FILE", help="The file to write; - or none is the standard output.")
+@click.argument("file", metavar="[FILE]", required=False, type=NAME_PARAMETER)
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    type=NAME_PARAMETER,
+    help="The file to write; - or none is the standard output.",
+)
 @click.option(
     "--ended/--no-ended", default=True, help="Write ended actions too, which `import` leaves out unless asked for."
 )
