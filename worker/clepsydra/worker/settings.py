@@ -4,6 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from clepsydra.core.limits import GRACE_MAX_US, LEASE_MAX_US
 from clepsydra.core.times import MILLISECOND_US
 
 
@@ -14,8 +15,21 @@ class WorkerSettings(BaseModel):
 
     loops: int = Field(default=8, ge=1, le=1024, description="Sync loops: how many shards the worker can hold at once.")
     attempts: int = Field(default=2000, ge=1, le=100_000, description="Attempts in flight at once.")
-    lease_ms: int = Field(default=30_000, ge=100, description="An attempt's lease; longer attempts have it extended.")
-    grace_ms: int = Field(default=5_000, ge=100, description="Time for writing an outcome, added to each lease.")
+    lease_ms: int = Field(
+        default=30_000,
+        ge=100,
+        le=LEASE_MAX_US // MILLISECOND_US,
+        description="An attempt's lease; longer attempts have it extended.",
+    )
+    grace_ms: int = Field(
+        default=5_000,
+        ge=100,
+        le=GRACE_MAX_US // MILLISECOND_US,
+        description="Time for writing an outcome, added to each lease.",
+    )
+    changes_ms: int = Field(
+        default=500, ge=10, description="Time between looks for changes of the actions whose attempts run."
+    )
     lock_life_ms: int = Field(
         default=10_000, ge=100, description="A shard lock without a heartbeat for this long is stale."
     )

@@ -8,11 +8,12 @@ from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.attempt import Attempt
 from clepsydra.core.clock import Clock, DisciplinedClock
-from clepsydra.core.ids import Ids
+from clepsydra.core.ids import Ids, WorkerGuids
 from clepsydra.core.plan import BeginTerms
 from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.change_watch import ChangeWatch
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.leases import LeaseKeeper
 from clepsydra.worker.attempts.pool import Pool
@@ -49,17 +50,33 @@ class Worker:
         self._clock = clock = DisciplinedClock(machine)
         self._stop = asyncio.Event()
 
-        def writer() -> AdvanceWriter:
-            return AdvanceWriter(store, clock, ids, tally, ids.guid())
+        guids = WorkerGuids(ids)
+
+        def writer(guid: str) -> AdvanceWriter:
+            return AdvanceWriter(store, clock, ids, tally, guid)
 
         self._locks = ShardLocks(store, clock, settings, name, tally, self._log)
-        self._completer = Completer(writer(), ids, settings.batch, tally, self._log)
+        self._completer = Completer(writer(guids.sync()), ids, settings.batch, tally, self._log)
         self._pool = Pool(settings.attempts, targets, self._completer, clock, tally, self._log)
-        self._leases = LeaseKeeper(self._pool, writer(), clock, settings, self._log)
+        self._leases = LeaseKeeper(self._pool, writer(guids.leases), clock, settings, self._log)
+        self._changes = ChangeWatch(self._pool, store, clock, settings, tally, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
         early_migration = EarlyMigration(store, clock, settings, tally)
         self._loops = [
-            SyncLoop(store, self._locks, self._pool, terms, early_migration, clock, ids, settings, tally, self._log)
+            SyncLoop(
+                store,
+                self._locks,
+                self._pool,
+                self._changes,
+                terms,
+                early_migration,
+                clock,
+                ids,
+                guids,
+                settings,
+                tally,
+                self._log,
+            )
             for _ in range(min(settings.loops, store.shards))
         ]
         self._stale_rows = StaleRowCollector(store, self._held_shards, clock, settings, tally, self._log)
@@ -70,7 +87,8 @@ class Worker:
         await self._targets.start()
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))
         background = [
-            asyncio.ensure_future(part.run()) for part in (self._locks, self._completer, self._leases, self._stale_rows)
+            asyncio.ensure_future(part.run())
+            for part in (self._locks, self._completer, self._leases, self._changes, self._stale_rows)
         ]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())

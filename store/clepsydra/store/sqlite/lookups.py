@@ -9,12 +9,16 @@ import apsw
 from clepsydra.store.port import (
     Action,
     Audit,
+    Inspected,
+    LiveRow,
     LockInfo,
+    LockRow,
     Page,
     Queue,
     Row,
     StalePage,
     Stats,
+    Version,
     Violation,
 )
 from clepsydra.store.sqlite.batches import load
@@ -26,13 +30,62 @@ def get(connection: apsw.Connection, action_ids: Sequence[str]) -> list[Action |
     if len(action_ids) == 1:
         rows = fetch(connection, "get_one", (action_ids[0],))
     else:
-        run(connection, "clear_action_ids")
-        load(connection, "action_ids", list(enumerate(action_ids)))
+        _load_ids(connection, action_ids)
         rows = fetch(connection, "get")
     found: list[Action | None] = [None] * len(action_ids)
     for n, *columns in rows:
         found[n] = Action(*columns)
     return found
+
+
+def versions(connection: apsw.Connection, action_ids: Sequence[str]) -> list[Version | None]:
+    _load_ids(connection, action_ids)
+    found: list[Version | None] = [None] * len(action_ids)
+    for n, guid, scheduled_at_us in fetch(connection, "versions"):
+        found[n] = Version(guid, scheduled_at_us)
+    return found
+
+
+def running(
+    connection: apsw.Connection, action_ids: Sequence[str], after_us: int, until_us: int
+) -> tuple[list[Inspected], list[LockRow]]:
+    actions = get(connection, action_ids)
+    _load_ids(connection, action_ids)
+    rows = fetch(connection, "rows_between", {"after": after_us, "until": until_us})
+    live = {(found.row.action_id, found.row.guid): found for found in map(_live_row, rows)}
+    inspected = [
+        Inspected(action, None if action is None else live.get((action.action_id, action.guid))) for action in actions
+    ]
+    return inspected, _lock_rows(connection)
+
+
+def inspect(connection: apsw.Connection, action_id: str, until_us: int) -> tuple[list[Inspected], list[LockRow]]:
+    [action] = get(connection, [action_id])
+    live = None
+    if action is not None:
+        name = {"action_id": action_id, "guid": action.guid}
+        bounds = {"from": action.scheduled_at_us, "until": max(action.scheduled_at_us, until_us)}
+        rows = [_live_row(columns) for columns in fetch(connection, "processing_row", {**name, **bounds})]
+        rows += [
+            LiveRow(Row(Queue.INCOMING, shard_id, created_at, action_id, action.guid, scheduled_at), created_at)
+            for shard_id, created_at, scheduled_at in fetch(connection, "incoming_row", name)
+        ]
+        live = rows[0] if rows else None
+    return [Inspected(action, live)], _lock_rows(connection)
+
+
+def _live_row(columns: tuple[Any, ...]) -> LiveRow:
+    shard_id, at_us, action_id, guid, rescheduled_at_us, *provenance = columns
+    return LiveRow(Row(Queue.PROCESSING, shard_id, at_us, action_id, guid, at_us, rescheduled_at_us), *provenance)
+
+
+def _lock_rows(connection: apsw.Connection) -> list[LockRow]:
+    return [LockRow(shard_id, bool(locked), *columns) for shard_id, locked, *columns in fetch(connection, "lock_rows")]
+
+
+def _load_ids(connection: apsw.Connection, action_ids: Sequence[str]) -> None:
+    run(connection, "clear_action_ids")
+    load(connection, "action_ids", list(enumerate(action_ids)))
 
 
 def list_actions(connection: apsw.Connection, after_id: str | None, limit: int) -> list[Action]:

@@ -15,6 +15,7 @@ from clepsydra.store.port import (
     AdvanceOutcome,
     Audit,
     Heartbeat,
+    Inspection,
     Lock,
     LockInfo,
     Mark,
@@ -24,6 +25,7 @@ from clepsydra.store.port import (
     Row,
     StalePage,
     Stats,
+    Version,
 )
 from clepsydra.store.sqlite import changes, installation, lookups
 from clepsydra.store.sqlite.arrivals import Arrivals
@@ -106,6 +108,17 @@ class SqliteStore:
 
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         return await self._reader.run(lambda connection: lookups.list_actions(connection, after_id, limit))
+
+    async def running(self, action_ids: Sequence[str], after_us: int, until_us: int) -> Inspection:
+        found = await self._reader.run(lambda c: lookups.running(c, action_ids, after_us, until_us))
+        return Inspection(*found, self._clock.now_us())
+
+    async def inspect(self, action_id: str, until_us: int) -> Inspection:
+        found = await self._reader.run(lambda c: lookups.inspect(c, action_id, until_us))
+        return Inspection(*found, self._clock.now_us())
+
+    async def versions(self, action_ids: Sequence[str]) -> list[Version | None]:
+        return await self._reader.run(lambda c: lookups.versions(c, action_ids))
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         # A look costs no sync of the disk, and usually there is nothing to take.

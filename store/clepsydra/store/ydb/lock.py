@@ -16,7 +16,7 @@ from clepsydra.store.ydb.retry import Retry
 # After this many reads whose free locks were all taken by others first, leave the locks to the others.
 _READS_MAX = 100
 # An installation has some hundreds of shards: this is all of them.
-_ALL_LOCKS = 1_000_000
+ALL_LOCKS = 1_000_000
 
 
 class _SeenLock(NamedTuple):
@@ -108,7 +108,7 @@ class Locks:
 
     async def _free_locks(self, guid: str, stale_before_us: int) -> tuple[list[_SeenLock], int]:
         """Every lock that is free, stale or held under this guid; and the store's time."""
-        locks = RangeReader((0,), _ALL_LOCKS, lambda row: (row["shard_id"] + 1,), _from_shard)
+        locks = RangeReader((0,), ALL_LOCKS, lambda row: (row["shard_id"] + 1,), from_shard)
         fixed = {"$guid": parameters.text(guid), "$stale_before": parameters.time(max(0, stale_before_us))}
         results = await self._retry.call(lambda: read_ranges(self._sessions, "free_locks", fixed, [locks]))
         seen = [
@@ -124,5 +124,5 @@ class Locks:
         return seen, results.rows(1)[0]["store_now"]
 
 
-def _from_shard(start: Key, limit: int) -> Parameters:
+def from_shard(start: Key, limit: int) -> Parameters:
     return {"$from_shard": parameters.number(start[0]), "$limit": parameters.number(limit)}

@@ -28,7 +28,7 @@ class Reads:
         while waiting:
             wanted = waiting.pop()
             results = await self._sessions.read("get", {"$keys": parameters.action_keys(wanted)})
-            found |= {row["meta_action_id"]: _action(row) for row in results.rows()}
+            found |= {row["meta_action_id"]: action_of(row) for row in results.rows()}
             if results.is_truncated():
                 if not results.rows():
                     raise Unusable("the server truncated a result to no rows")
@@ -39,7 +39,7 @@ class Reads:
         after = (0, "") if after_id is None else (parameters.id_hash(after_id), after_id)
         actions = RangeReader(after, limit, action_key, after_action)
         await self._read("list_actions", {}, actions)
-        return [_action(row) for row in actions.rows]
+        return [action_of(row) for row in actions.rows]
 
     async def due(
         self,
@@ -52,8 +52,8 @@ class Reads:
         limit: int,
         after: tuple[str, str] = ("", ""),
     ) -> Page:
-        incoming = RangeReader((incoming_from_us, "", ""), incoming_limit, _incoming_key, _after_incoming)
-        processing = RangeReader((from_us, *after), limit, _processing_key, _after_processing)
+        incoming = RangeReader((incoming_from_us, "", ""), incoming_limit, incoming_key, after_incoming)
+        processing = RangeReader((from_us, *after), limit, processing_key, after_processing)
         fixed = {"$shard_id": parameters.number(shard_id), "$until": parameters.time(until_us)}
         await self._read("due", fixed, incoming, processing)
         return Page(
@@ -62,7 +62,7 @@ class Reads:
         )
 
     async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
-        incoming = RangeReader((incoming_from_us, "", ""), limit, _incoming_key, _after_incoming)
+        incoming = RangeReader((incoming_from_us, "", ""), limit, incoming_key, after_incoming)
         fixed = {"$shard_id": parameters.number(shard_id), "$until": parameters.time(until_us)}
         await self._read("soon", fixed, incoming)
         return [_incoming_row(shard_id, row) for row in incoming.rows]
@@ -70,12 +70,12 @@ class Reads:
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
         start = (from_us, "", "") if after is None else max(after, (from_us, "", ""))
         # One row more than wanted shows whether there is a next page.
-        page = RangeReader(start, limit + 1, _processing_key, _after_processing)
+        page = RangeReader(start, limit + 1, processing_key, after_processing)
         await self._read("stale", {"$shard_id": parameters.number(shard_id)}, page)
         rows = page.rows[:limit]
         return StalePage(
             [_processing_row(shard_id, row) for row in rows if not row["is_live"]],
-            _processing_key(rows[-1]) if len(page.rows) > limit else None,
+            processing_key(rows[-1]) if len(page.rows) > limit else None,
             len(rows),
         )
 
@@ -88,7 +88,7 @@ class Reads:
         return await self._retry.call(lambda: read_ranges(self._sessions, name, fixed, ranges))
 
 
-def _action(row: ColumnValues) -> Action:
+def action_of(row: ColumnValues) -> Action:
     return Action(
         row["meta_action_id"],
         row["meta_action_guid"],
@@ -108,20 +108,20 @@ def _live_action(row: ColumnValues) -> Action | None:
 
 
 def _incoming_row(shard_id: int, row: ColumnValues) -> Row:
-    return Row(Queue.INCOMING, shard_id, *_incoming_key(row), row["scheduled_at"])
+    return Row(Queue.INCOMING, shard_id, *incoming_key(row), row["scheduled_at"])
 
 
 def _processing_row(shard_id: int, row: ColumnValues) -> Row:
-    key = _processing_key(row)
+    key = processing_key(row)
     return Row(Queue.PROCESSING, shard_id, *key, key[0], row["last_reschedule_at"])
 
 
-def _incoming_key(row: ColumnValues) -> tuple[int, str, str]:
+def incoming_key(row: ColumnValues) -> tuple[int, str, str]:
     """The key within a shard."""
     return row["created_at"], row["action_id"], row["action_guid"]
 
 
-def _processing_key(row: ColumnValues) -> tuple[int, str, str]:
+def processing_key(row: ColumnValues) -> tuple[int, str, str]:
     """The key within a shard."""
     return row["scheduled_at"], row["action_id"], row["action_guid"]
 
@@ -136,5 +136,5 @@ def _after_row(queue: str, after: Key, limit: int) -> Parameters:
     }
 
 
-_after_incoming = partial(_after_row, "incoming")
-_after_processing = partial(_after_row, "processing")
+after_incoming = partial(_after_row, "incoming")
+after_processing = partial(_after_row, "processing")

@@ -120,10 +120,10 @@ class Pool:
         if running.task is None or running.cancelled_with is not None:
             return
         running.cancelled_with = result
+        running.context.cancelled = True
         if running.group is None:
             running.task.cancel()
             return
-        running.context.cancelled = True
         del running.group[running]
         if not running.group:
             running.task.cancel()

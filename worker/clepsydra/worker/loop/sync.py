@@ -17,13 +17,14 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.core.action.events import Decision
 from clepsydra.core.backoff import Backoff
 from clepsydra.core.clock import Clock
-from clepsydra.core.ids import Ids
+from clepsydra.core.ids import Ids, WorkerGuids
 from clepsydra.core.lifecycle import plan_begins
 from clepsydra.core.plan import Begin, BeginTerms
 from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import AdvanceOutcome, Due, Page, Row, Store
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.change_watch import ChangeWatch
 from clepsydra.worker.attempts.pool import Pool
 from clepsydra.worker.loop.early_migration import EarlyMigration
 from clepsydra.worker.loop.heartbeat import ShardLocks
@@ -51,10 +52,12 @@ class SyncLoop:
         store: Store,
         locks: ShardLocks,
         pool: Pool,
+        changes: ChangeWatch,
         terms: BeginTerms,
         early_migration: EarlyMigration,
         clock: Clock,
         ids: Ids,
+        guids: WorkerGuids,
         settings: WorkerSettings,
         tally: Tally,
         log: FilteringBoundLogger,
@@ -62,10 +65,12 @@ class SyncLoop:
         self._store = store
         self._locks = locks
         self._pool = pool
+        self._changes = changes
         self._terms = terms
         self._early_migration = early_migration
         self._clock = clock
         self._ids = ids
+        self._guids = guids
         self._page = settings.page
         self._horizon_us = settings.horizon_ms * MILLISECOND_US
         self._poll_min_us = settings.poll_min_ms * MILLISECOND_US
@@ -125,7 +130,7 @@ class SyncLoop:
             self._wait.interrupt()
 
     async def _acquire(self) -> Shard | None:
-        sync_guid = self._ids.guid()
+        sync_guid = self._guids.sync()
         lock = None if self._stopping else await self._locks.acquire(sync_guid)
         if lock is None:
             return None
@@ -158,6 +163,8 @@ class SyncLoop:
             limit=limit,
         )
         shard.until_us, shard.waited_for_room_us = until_us, 0
+        if self._changes.watched:
+            self._changes.arrived(page.incoming)
         await self._migrate_or_begin(shard, page, now_us, limit)
         if len(page.incoming) == self._page:
             await self._early_migration.migrate(shard, page)
