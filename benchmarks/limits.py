@@ -72,8 +72,8 @@ async def tasks_per_s(count: int) -> float:
 async def store_alone(folder: Path, count: int) -> dict[str, float]:
     """Batches that are ready, four at a time: B-trees and commits, and the threads between them and the event loop."""
     path = str(folder / "store.db")
-    SqliteStore.install(path, _SHARDS)
-    store = SqliteStore.open(path, SystemClock())
+    await SqliteStore.install(path, _SHARDS)
+    store = await SqliteStore.open(path, SystemClock())
     try:
         puts = _puts(Ids.from_system(), count)
         put_s = await _timed(lambda: _all(store, puts, _put))

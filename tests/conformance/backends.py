@@ -90,11 +90,11 @@ class SqliteBackend:
 
     async def open(self, clock: Clock) -> Store:
         self._clock = clock
-        SqliteStore.install(self._path, SHARDS)
+        await SqliteStore.install(self._path, SHARDS)
         return await self.reopen()
 
     async def reopen(self) -> Store:
-        store = SqliteStore.open(self._path, self._clock)
+        store = await SqliteStore.open(self._path, self._clock)
         self._handles.append(store)
         return store
 

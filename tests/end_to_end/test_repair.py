@@ -48,7 +48,7 @@ def broken(command: Command, tmp_path: Path) -> Path:
 
 async def _add(path: Path, *action_ids: str) -> None:
     """Add actions by a scheduler in this process."""
-    store = SqliteStore.open(str(path), SystemClock())
+    store = await SqliteStore.open(str(path), SystemClock())
     scheduler = Scheduler(store, SystemClock(), Ids.from_system(), SchedulerSettings())
     spec = Spec(schedule=Schedule(delay=duration(DAY_US)), log=LogLine(message="x"))
     for action_id in action_ids:

@@ -130,8 +130,8 @@ class Witness:
 async def campaign(folder: Path, seed: int) -> AsyncIterator[Campaign]:
     """A fresh store, a server on it, a client and a witness; at the end the store is audited."""
     path, clock = str(folder / "fuzzed.db"), SystemClock()
-    SqliteStore.install(path, 4)
-    store = SqliteStore.open(path, clock)
+    await SqliteStore.install(path, 4)
+    store = await SqliteStore.open(path, clock)
     settings = SchedulerSettings(listen="127.0.0.1:0")
     server = await serve(Scheduler(store, clock, Ids(random.Random(seed)), settings), settings)
     witness = Witness(path)

@@ -20,6 +20,7 @@ from clepsydra.v1.action_pb2 import (
     Schedule,
     ScheduledAction,
     Spec,
+    Status,
 )
 from clepsydra.v1.scheduler_pb2 import (
     BatchCreateActionsRequest,
@@ -27,6 +28,8 @@ from clepsydra.v1.scheduler_pb2 import (
     CreateActionRequest,
     DeleteActionRequest,
     GetActionRequest,
+    ImportActionRequest,
+    ImportActionsRequest,
     ListActionsRequest,
     UpdateActionRequest,
 )
@@ -53,6 +56,7 @@ class Requests:
             "DeleteAction": self._delete,
             "BatchCreateActions": lambda: BatchCreateActionsRequest(requests=self._some(self._create)),
             "BatchDeleteActions": lambda: BatchDeleteActionsRequest(requests=self._some(self._delete)),
+            "ImportActions": lambda: ImportActionsRequest(requests=self._some(self._import)),
             "PauseAction": lambda: self._switch("PauseActionRequest"),
             "ResumeAction": lambda: self._switch("ResumeActionRequest"),
             "RunAction": lambda: self._switch("RunActionRequest"),
@@ -104,6 +108,21 @@ class Requests:
             id=action_id,
             etag=self._etag(action_id),
             allow_missing=self._flag(),
+            request_id=self._request_id(),
+            validate_only=self._flag(),
+        )
+
+    def _import(self) -> ImportActionRequest:
+        at_us = _NOW_US + self._chance.randrange(DAY_US)
+        status = Status(
+            state=self._chance.choice(["SCHEDULED", "RETRYING", "PAUSED", "SUCCEEDED", "FAILED", "EXPIRED"]),
+            scheduled_time=timestamp(at_us),
+            occurrence_time=timestamp(at_us),
+        )
+        status.counters.failed_attempts = status.occurrence.failed_attempts = 1
+        return ImportActionRequest(
+            action=ScheduledAction(meta=Meta(id=self._id()), spec=self._spec(), status=status),
+            existing=self._chance.choice(["EXISTING_UNSPECIFIED", "SKIP", "REPLACE", "ERROR"]),
             request_id=self._request_id(),
             validate_only=self._flag(),
         )

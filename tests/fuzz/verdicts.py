@@ -25,11 +25,12 @@ DOCUMENTED: dict[str, set[str]] = {
     "DeleteAction": _ETAG,
     "BatchCreateActions": set(),
     "BatchDeleteActions": set(),
+    "ImportActions": set(),
     "PauseAction": _SWITCH,
     "ResumeAction": _SWITCH,
     "RunAction": _SWITCH,
 }
-_ITEMS = {"BatchCreateActions": "CreateAction", "BatchDeleteActions": "DeleteAction"}
+_ITEMS = {"BatchCreateActions": "CreateAction", "BatchDeleteActions": "DeleteAction", "ImportActions": "CreateAction"}
 _REASONS = {code: reason for code, reason in CODES.values() if code != "UNAVAILABLE"}
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 # The key of a label may hold anything, and nothing comes after it.

@@ -30,10 +30,10 @@ def connect(request: pytest.FixtureRequest) -> Connect:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
+async def path(tmp_path: Path) -> str:
     """An installation, and a table of the application in the same file."""
     path = str(tmp_path / "app.db")
-    SqliteStore.install(path, 4)
+    await SqliteStore.install(path, 4)
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
     connection.close()
@@ -53,7 +53,7 @@ def reminder(action_id: str = "remind-1") -> ScheduledAction:
 
 
 async def stored(path: str) -> tuple[list[Action], Audit]:
-    store = SqliteStore.open(path, SystemClock())
+    store = await SqliteStore.open(path, SystemClock())
     try:
         return await store.list_actions(None, 100), await store.audit(10)
     finally:

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
+import apsw
+
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import Key
 from clepsydra.store.port import Queue
 from clepsydra.store.repair import repair
-from clepsydra.store.sqlite import SqliteStore
 from tests.simulation.faults import (
     DRIFTING_CLOCKS,
     LOST_HINTS,
@@ -153,9 +154,10 @@ _DEEDS: dict[type[Any], Callable[[Nemesis, Any], Any]] = {
 class Tables:
     """The tables of the stores, to be tampered with behind the port."""
 
-    def __init__(self, memory: MemoryStore, sqlite: SqliteStore | None, books: Books) -> None:
+    def __init__(self, memory: MemoryStore, path: str | None, books: Books) -> None:
         self._memory = memory
-        self._sqlite = sqlite
+        # The file of the SQLite store, if the run has one.
+        self._path = path
         self._books = books
 
     def damage(self, action_id: str, damage: Damage) -> bool:
@@ -176,8 +178,8 @@ class Tables:
 
     def _lose(self, key: Key) -> None:
         del self._memory.rows[key]
-        if self._sqlite is not None:
-            _execute(self._sqlite, _LOSE[key[0]], key[1:])
+        if self._path is not None:
+            _execute(self._path, _LOSE[key[0]], key[1:])
 
     def _double(self, key: Key) -> None:
         """Another row for a little later, as if a write had been carried out twice."""
@@ -185,8 +187,8 @@ class Tables:
         row = self._memory.rows[key]
         second = (Queue.PROCESSING, shard_id, at_us + 1, action_id, guid)
         self._memory.rows[second] = type(row)(at_us + 1, row.added_to_incoming_queue_at_us)
-        if self._sqlite is not None:
-            _execute(self._sqlite, _DOUBLE, (*second[1:], row.added_to_incoming_queue_at_us))
+        if self._path is not None:
+            _execute(self._path, _DOUBLE, (*second[1:], row.added_to_incoming_queue_at_us))
 
 
 _LOSE = {
@@ -203,5 +205,8 @@ _DOUBLE = (
 )
 
 
-def _execute(store: SqliteStore, statement: str, values: tuple[Any, ...]) -> None:
-    store._writer._connection.execute(statement, values)  # type: ignore[attr-defined]
+def _execute(path: str, statement: str, values: tuple[Any, ...]) -> None:
+    connection = apsw.Connection(path)
+    connection.pragma("synchronous", "OFF")
+    connection.execute(statement, values)
+    connection.close()

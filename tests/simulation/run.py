@@ -74,13 +74,11 @@ class _World:
         self._plan = plan
         self._clock = clock = VirtualClock(loop)
         self._memory = specification(plan.shards, clock)
+        self._path = str(Path(directory) / "store.db") if directory else None
         self._sqlite: SqliteStore | None = None
-        if directory:
-            path = str(Path(directory) / "store.db")
-            SqliteStore.install(path, plan.shards)
-            self._sqlite = SqliteStore.open_inline(path, clock)
-            # Processes die here, never the machine: a sync would only take time.
-            self._sqlite._writer._connection.pragma("synchronous", "OFF")  # type: ignore[attr-defined]
+        if self._path is not None:
+            loop.run_until_complete(SqliteStore.install(self._path, plan.shards))
+            self._sqlite = loop.run_until_complete(SqliteStore.open_inline(self._path, clock))
         self._history = history = History(clock)
         self._verdict = verdict = Verdict(history)
         self._weather = weather = Weather(clock, clock.now_us() + plan.faults_end_us)
@@ -155,7 +153,7 @@ class _World:
     def _nemesis(self) -> Nemesis:
         plan = self._plan
         wire = Wire(Line("repair", plan), Process(self._loop, "repair"), self._witness, Weather(self._clock, 0))
-        tables = Tables(self._memory, self._sqlite, self._rules.books)
+        tables = Tables(self._memory, self._path, self._rules.books)
         ids = Ids(random.Random(f"repair {plan.seed}"))
         return Nemesis(plan, self._nodes, tables, self._weather, self._history, wire, ids)
 
@@ -220,5 +218,4 @@ class _World:
                 task.cancel()
             self._loop.run_until_complete(asyncio.wait(left, timeout=seconds(SECOND_US)))
         if self._sqlite is not None:
-            self._sqlite._writer.close()
-            self._sqlite._reader.close()
+            self._loop.run_until_complete(self._sqlite.close())

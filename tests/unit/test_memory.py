@@ -1,6 +1,6 @@
 """What an action remembers of its attempts, and how readers see it."""
 
-from clepsydra.core.action.memory import EARLIER_ATTEMPTS_BYTES, remember, show_attempts
+from clepsydra.core.action.memory import EARLIER_ATTEMPTS_BYTES, remember, show_attempts, take_attempts
 from clepsydra.core.action.spec import REMEMBERED_ATTEMPTS_DEFAULT, REMEMBERED_ATTEMPTS_MAX
 from clepsydra.core.times import HOUR_US, MILLISECOND_US, SECOND_US, duration_us, timestamp, us_of
 from clepsydra.v1 import action_pb2
@@ -14,6 +14,27 @@ def shown(status: Status) -> Status:
     copied.CopyFrom(status)
     show_attempts(copied)
     return copied
+
+
+def taken_back(spec: Spec, status: Status) -> Status:
+    """What an import stores of a status that was shown."""
+    given = shown(status)
+    take_attempts(spec, given)
+    return given
+
+
+def test_what_was_shown_can_be_taken_back_to_the_byte() -> None:
+    life = Life(spec_of(fixed_rate(HOUR_US)), accepted_us=NOON_US)
+    for run in range(15):
+        start_us = NOON_US + run * HOUR_US + run
+        life.begin(start_us)
+        if run % 3:
+            life.succeed(start_us + SECOND_US)
+        else:
+            life.fail(start_us + SECOND_US)
+            life.begin(life.planned_us + 5)
+            life.succeed(life.planned_us + SECOND_US)
+        assert taken_back(life.spec, life.status) == life.status
 
 
 def test_a_first_success_stores_nothing_beside_the_last_attempt() -> None:
@@ -86,6 +107,7 @@ def test_fifty_remembered_attempts_take_less_than_six_kibibytes() -> None:
             ),
         )
 
+    assert taken_back(spec, status) == status
     assert len(status.attempts) == REMEMBERED_ATTEMPTS_MAX - 1
     added = status.ByteSize() - Status(last_attempt=status.last_attempt).ByteSize()
     assert added < EARLIER_ATTEMPTS_BYTES < 6 * 1024

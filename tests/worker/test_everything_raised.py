@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from clepsydra.core.action.creation import new_action
 from clepsydra.core.clock import SystemClock
@@ -19,6 +20,7 @@ from clepsydra.store.port import Put
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import PythonHandler, RetryPolicy, ScheduledAction, Spec, Status
 from clepsydra.worker import Registry
+from clepsydra.worker.attempts.users_loop import SameLoop, ThreadLoop, UsersLoop
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.worker import Worker
@@ -96,7 +98,10 @@ def as_entries_of_batch(registry: Registry) -> None:
     "register",
     [in_coroutine, in_waiting_coroutine, in_function, in_batch_coroutine, in_batch_function, as_entries_of_batch],
 )
-async def test_everything_that_python_has_is_a_failure_of_the_attempt(register: Callable[[Registry], None]) -> None:
+@pytest.mark.parametrize("users", [SameLoop, lambda: ThreadLoop(uvloop.new_event_loop, SILENT)], ids=["same", "apart"])
+async def test_everything_that_python_has_is_a_failure_of_the_attempt(
+    users: Callable[[], UsersLoop], register: Callable[[Registry], None]
+) -> None:
     registry = Registry()
     register(registry)
 
@@ -106,7 +111,7 @@ async def test_everything_that_python_has_is_a_failure_of_the_attempt(register: 
     clock, ids = SystemClock(), Ids(random.Random(1))
     store = MemoryStore(1, clock)
     settings = WorkerSettings(loops=1, attempts=PLACES, handler_threads=PLACES)
-    worker = Worker(store, Targets(settings, registry, SILENT), clock, ids, settings, "w", SILENT)
+    worker = Worker(store, Targets(settings, registry, SILENT), clock, ids, settings, "w", SILENT, users())
     now_us = clock.now_us()
     for name in ERRORS:
         target = PythonHandler(name="raises", payload=name.encode())

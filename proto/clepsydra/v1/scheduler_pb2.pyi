@@ -118,6 +118,59 @@ class BatchDeleteActionsResponse(_message.Message):
     results: _containers.RepeatedCompositeFieldContainer[BatchDeleteActionsResponse.Result]
     def __init__(self, results: _Optional[_Iterable[_Union[BatchDeleteActionsResponse.Result, _Mapping]]] = ...) -> None: ...
 
+class ImportActionRequest(_message.Message):
+    __slots__ = ("action", "existing", "request_id", "validate_only")
+    class Existing(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        EXISTING_UNSPECIFIED: _ClassVar[ImportActionRequest.Existing]
+        SKIP: _ClassVar[ImportActionRequest.Existing]
+        REPLACE: _ClassVar[ImportActionRequest.Existing]
+        ERROR: _ClassVar[ImportActionRequest.Existing]
+    EXISTING_UNSPECIFIED: ImportActionRequest.Existing
+    SKIP: ImportActionRequest.Existing
+    REPLACE: ImportActionRequest.Existing
+    ERROR: ImportActionRequest.Existing
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    EXISTING_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    action: _action_pb2.ScheduledAction
+    existing: ImportActionRequest.Existing
+    request_id: str
+    validate_only: bool
+    def __init__(self, action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., existing: _Optional[_Union[ImportActionRequest.Existing, str]] = ..., request_id: _Optional[str] = ..., validate_only: bool = ...) -> None: ...
+
+class ImportActionsRequest(_message.Message):
+    __slots__ = ("requests",)
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[ImportActionRequest]
+    def __init__(self, requests: _Optional[_Iterable[_Union[ImportActionRequest, _Mapping]]] = ...) -> None: ...
+
+class ImportActionsResponse(_message.Message):
+    __slots__ = ("results",)
+    class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        OUTCOME_UNSPECIFIED: _ClassVar[ImportActionsResponse.Outcome]
+        CREATED: _ClassVar[ImportActionsResponse.Outcome]
+        REPLACED: _ClassVar[ImportActionsResponse.Outcome]
+        SKIPPED: _ClassVar[ImportActionsResponse.Outcome]
+        REPEATED: _ClassVar[ImportActionsResponse.Outcome]
+    OUTCOME_UNSPECIFIED: ImportActionsResponse.Outcome
+    CREATED: ImportActionsResponse.Outcome
+    REPLACED: ImportActionsResponse.Outcome
+    SKIPPED: ImportActionsResponse.Outcome
+    REPEATED: ImportActionsResponse.Outcome
+    class Result(_message.Message):
+        __slots__ = ("outcome", "error")
+        OUTCOME_FIELD_NUMBER: _ClassVar[int]
+        ERROR_FIELD_NUMBER: _ClassVar[int]
+        outcome: ImportActionsResponse.Outcome
+        error: _status_pb2.Status
+        def __init__(self, outcome: _Optional[_Union[ImportActionsResponse.Outcome, str]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[ImportActionsResponse.Result]
+    def __init__(self, results: _Optional[_Iterable[_Union[ImportActionsResponse.Result, _Mapping]]] = ...) -> None: ...
+
 class PauseActionRequest(_message.Message):
     __slots__ = ("id", "etag", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -70,6 +70,11 @@ class SchedulerServiceStub(object):
                 request_serializer=clepsydra_dot_v1_dot_scheduler__pb2.BatchDeleteActionsRequest.SerializeToString,
                 response_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.BatchDeleteActionsResponse.FromString,
                 _registered_method=True)
+        self.ImportActions = channel.unary_unary(
+                '/clepsydra.v1.SchedulerService/ImportActions',
+                request_serializer=clepsydra_dot_v1_dot_scheduler__pb2.ImportActionsRequest.SerializeToString,
+                response_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.ImportActionsResponse.FromString,
+                _registered_method=True)
         self.PauseAction = channel.unary_unary(
                 '/clepsydra.v1.SchedulerService/PauseAction',
                 request_serializer=clepsydra_dot_v1_dot_scheduler__pb2.PauseActionRequest.SerializeToString,
@@ -144,6 +149,14 @@ class SchedulerServiceServicer(object):
 
     def BatchDeleteActions(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportActions(self, request, context):
+        """Takes actions of another installation over with their status: each goes on as it stood there, and nothing of it is
+        planned anew. Each item succeeds or fails by itself.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -223,6 +236,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.BatchDeleteActions,
                     request_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.BatchDeleteActionsRequest.FromString,
                     response_serializer=clepsydra_dot_v1_dot_scheduler__pb2.BatchDeleteActionsResponse.SerializeToString,
+            ),
+            'ImportActions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportActions,
+                    request_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.ImportActionsRequest.FromString,
+                    response_serializer=clepsydra_dot_v1_dot_scheduler__pb2.ImportActionsResponse.SerializeToString,
             ),
             'PauseAction': grpc.unary_unary_rpc_method_handler(
                     servicer.PauseAction,
@@ -439,6 +457,33 @@ class SchedulerService(object):
             '/clepsydra.v1.SchedulerService/BatchDeleteActions',
             clepsydra_dot_v1_dot_scheduler__pb2.BatchDeleteActionsRequest.SerializeToString,
             clepsydra_dot_v1_dot_scheduler__pb2.BatchDeleteActionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportActions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/clepsydra.v1.SchedulerService/ImportActions',
+            clepsydra_dot_v1_dot_scheduler__pb2.ImportActionsRequest.SerializeToString,
+            clepsydra_dot_v1_dot_scheduler__pb2.ImportActionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

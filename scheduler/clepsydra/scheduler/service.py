@@ -13,6 +13,7 @@ from clepsydra.scheduler.api.responses import as_shown, encode_action, encode_re
 from clepsydra.scheduler.codec import decode
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
 from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
 from clepsydra.scheduler.writes.mutations import Command, Delete, Mutation, Stamp, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
@@ -27,6 +28,8 @@ from clepsydra.v1.scheduler_pb2 import (
     DeleteActionRequest,
     DeleteActionResponse,
     GetActionRequest,
+    ImportActionsRequest,
+    ImportActionsResponse,
     ListActionsRequest,
     ListActionsResponse,
     PauseActionRequest,
@@ -111,6 +114,21 @@ class Scheduler:
                 result.deleted.SetInParent()
             else:
                 result.error.CopyFrom(_status_in_batch(outcome, index))
+        return response
+
+    async def import_actions(
+        self, request: ImportActionsRequest, remaining_s: float | None = None
+    ) -> ImportActionsResponse:
+        _check(request)
+        stamps = self._stamps(len(request.requests))
+        imports = [Import(each, stamp) for each, stamp in zip(request.requests, stamps, strict=True)]
+        outcomes = await self._pipeline.change(imports, self._deadline_us(remaining_s))
+        response = ImportActionsResponse()
+        for index, (each, outcome) in enumerate(zip(imports, outcomes, strict=True)):
+            if isinstance(outcome, Action):
+                response.results.add(outcome=each.outcome)
+            else:
+                response.results.add(error=_status_in_batch(outcome, index))
         return response
 
     async def pause(self, request: PauseActionRequest, remaining_s: float | None = None) -> ScheduledAction:

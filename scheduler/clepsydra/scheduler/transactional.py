@@ -55,14 +55,14 @@ def create_in_sqlite(
     ids: Ids | None = None,
 ) -> ScheduledAction:
     """Create an action through a connection of sqlite3 or apsw that is within a transaction. Returns it as accepted."""
-    from clepsydra.store.sqlite.creation import Within
+    from clepsydra.store.sqlite.own_transaction import OwnTransaction
 
     request = CreateActionRequest(action=action, request_id=request_id)
-    within = Within(connection, clock or SystemClock())
-    place = within.look(action_id_of(request, ""))
+    transaction = OwnTransaction(connection, clock or SystemClock())
+    place = transaction.look(action_id_of(request, ""))
     call = _planned_call(request, place, ids or Ids.from_system())
     while call.outcome is None:
-        call.settle(within.put(_put_of(call)), place.now_us)
+        call.settle(transaction.put(_put_of(call)), place.now_us)
     return _result_of(call)
 
 

@@ -65,13 +65,13 @@ def sqlite_path(url: str) -> str:
 async def _open_sqlite(url: str, clock: Clock) -> Store:
     from clepsydra.store.sqlite import SqliteStore
 
-    return SqliteStore.open(sqlite_path(url), clock)
+    return await SqliteStore.open(sqlite_path(url), clock)
 
 
 async def _install_sqlite(url: str, shards: int | None) -> int:
     from clepsydra.store.sqlite import SqliteStore
 
-    return SqliteStore.install(sqlite_path(url), shards)
+    return await SqliteStore.install(sqlite_path(url), shards)
 
 
 async def _open_postgres(url: str, clock: Clock) -> Store:

@@ -38,6 +38,8 @@ _SECTIONS: dict[str, dict[str, Entry]] = {
         "add": Entry("Schedule an action, or a file of actions."),
         "get": Entry("Show an action."),
         "list": Entry("List actions."),
+        "export": Entry("Write actions with their status to a file."),
+        "import": Entry("Take over the actions of an export.", module="import_file"),
         "update": Entry("Change what an action does, or when."),
         "rm": Entry("Remove actions."),
         "pause": Entry("Pause actions.", module="state_changes"),

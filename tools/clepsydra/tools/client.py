@@ -71,13 +71,18 @@ def scheduler_client(settings: Settings) -> Iterator[Client]:
         yield Client(SchedulerServiceStub(channel), settings)  # type: ignore[no-untyped-call]
 
 
-def failure_from_status(status: status_pb2.Status) -> Failure:
-    """A refusal: the scheduler's message, and below it one line for each field if more than one is wrong."""
-    lines = [status.message]
+def failure_from_status(status: status_pb2.Status, path_prefix: str = "") -> Failure:
+    """A refusal: the scheduler's message, and below it one line for each field if more than one is wrong.
+
+    Paths of fields are given without the prefix.
+    """
+    lines = [status.message.removeprefix(path_prefix)]
     for detail in status.details:
         request = error_details_pb2.BadRequest()
         if detail.Unpack(request) and len(request.field_violations) > 1:
-            lines += [f"  {violation.field}: {violation.description}" for violation in request.field_violations]
+            lines += [
+                f"  {each.field.removeprefix(path_prefix)}: {each.description}" for each in request.field_violations
+            ]
     return Failure("\n".join(lines), _EXIT_OF_CODE.get(status.code, Exit.UNAVAILABLE))
 
 

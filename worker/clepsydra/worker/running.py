@@ -72,13 +72,17 @@ class Context:
 
 
 class RunningAttempt:
+    # In the loop that executes it: the task, from its start to its end. The engine's loop must not touch it.
     task: asyncio.Task[None] | None = None
     # The attempts that one call of a target executes, this one included, except those that were cancelled.
     group: "dict[RunningAttempt, None] | None" = None
     # Set while the lease is being extended: the row is moving, so the attempt must not be finished.
     extension: "asyncio.Future[None] | None" = None
-    # The result of an attempt that was cancelled.
+    # The result of an attempt that was cancelled, and when it is given up if it has not ended by then.
     cancelled_with: Result | None = None
+    gives_up_us = 0
+    # Its outcome is known and nothing can cancel it any more.
+    has_ended = False
     _context: Context | None = None
 
     def __init__(self, attempt: Attempt) -> None:
@@ -90,7 +94,7 @@ class RunningAttempt:
         if self._context is None:
             attempt = self.attempt
             action = attempt.action
-            self._context = Context(
+            made = Context(
                 action_id=action.action_id,
                 attempt_id=attempt.id,
                 attempt_number=attempt.number,
@@ -100,6 +104,9 @@ class RunningAttempt:
                 deadline_us=attempt.deadline_us,
                 worker=attempt.worker,
             )
+            # Two threads may come here at once, and must see the same one.
+            context: Context = self.__dict__.setdefault("_context", made)
+            return context
         return self._context
 
 

@@ -23,3 +23,5 @@ class Tally:
     # Actions that could not be decoded and were set aside.
     undecodable: int = 0
     store_failures: int = 0
+    # Times that a coroutine of users blocked the event loop of all of them.
+    blocked_loops: int = 0

@@ -15,8 +15,11 @@ from clepsydra.store.port import Store
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.change_watch import ChangeWatch
 from clepsydra.worker.attempts.completer import Completer
+from clepsydra.worker.attempts.dispatch import Dispatcher
 from clepsydra.worker.attempts.leases import LeaseKeeper
 from clepsydra.worker.attempts.pool import Pool
+from clepsydra.worker.attempts.users_loop import SameLoop, UsersLoop
+from clepsydra.worker.attempts.watchdog import Watchdog
 from clepsydra.worker.loop.early_migration import EarlyMigration
 from clepsydra.worker.loop.heartbeat import ShardLocks
 from clepsydra.worker.loop.shard import Shard
@@ -41,6 +44,7 @@ class Worker:
         settings: WorkerSettings,
         name: str,
         log: FilteringBoundLogger,
+        users: UsersLoop | None = None,
     ) -> None:
         self.tally = tally = Tally()
         self._store = store
@@ -57,7 +61,19 @@ class Worker:
 
         self._locks = ShardLocks(store, clock, settings, name, tally, self._log)
         self._completer = Completer(writer(guids.sync()), ids, settings.batch, tally, self._log)
-        self._pool = Pool(settings.attempts, targets, self._completer, clock, tally, self._log)
+        self._users = users or SameLoop()
+        self._dispatcher = Dispatcher(targets, self._users, clock)
+        self._pool = Pool(
+            settings.attempts,
+            settings.grace_us,
+            targets,
+            self._dispatcher,
+            self._completer,
+            clock,
+            tally,
+            self._log,
+        )
+        self._watchdog = Watchdog(self._users, self._dispatcher, self._pool, clock, tally, self._log)
         self._leases = LeaseKeeper(self._pool, writer(guids.leases), clock, settings, self._log)
         self._changes = ChangeWatch(self._pool, store, clock, settings, tally, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
@@ -84,11 +100,19 @@ class Worker:
 
     async def run(self) -> None:
         self._clock.anchor(await self._store.now())
+        self._users.start()
         await self._targets.start()
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))
         background = [
             asyncio.ensure_future(part.run())
-            for part in (self._locks, self._completer, self._leases, self._changes, self._stale_rows)
+            for part in (
+                self._locks,
+                self._completer,
+                self._leases,
+                self._changes,
+                self._stale_rows,
+                self._watchdog,
+            )
         ]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())
@@ -98,6 +122,7 @@ class Worker:
             await self._drain(loops)
         finally:
             await _cancel([stop, *loops, *background])
+            await self._users.close()
             await self._targets.close()
             self._log.info("the worker has stopped", **_counters(self.tally))
 

@@ -47,6 +47,28 @@ def show_attempts(status: Status) -> None:
     status.attempts.append(status.last_attempt)
 
 
+def take_attempts(spec: Spec, status: Status) -> None:
+    """The reverse of `show_attempts`: give a status that was shown, in place, the form that is stored."""
+    if status.attempts and not status.HasField("last_attempt"):
+        status.last_attempt.CopyFrom(status.attempts[-1])
+    if not status.HasField("last_attempt"):
+        return
+    if status.attempts and status.attempts[-1] == status.last_attempt:
+        del status.attempts[-1]
+    limit = spec.remembered_attempts or REMEMBERED_ATTEMPTS_DEFAULT
+    earlier = list(status.attempts)[max(0, len(status.attempts) + 1 - limit) :]
+    for attempt in (*earlier, status.last_attempt):
+        attempt.ClearField("lateness")
+        if attempt.scheduled_time == attempt.occurrence_time:
+            attempt.ClearField("scheduled_time")
+    if status.last_attempt.occurrence_time == status.occurrence_time:
+        status.last_attempt.ClearField("occurrence_time")
+    size = EARLIER_ATTEMPTS_BYTES // limit - _HEAD_BYTES
+    shortened = [_shortened(attempt, size) for attempt in earlier]
+    del status.attempts[:]
+    status.attempts.extend(shortened)
+
+
 def _fill_in(attempt: Attempt) -> None:
     if not attempt.HasField("scheduled_time"):
         attempt.scheduled_time.CopyFrom(attempt.occurrence_time)

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from clepsydra.core import limits
 from clepsydra.core.action import spec as action_spec
+from clepsydra.core.action.imported import STATUS_RULE
 from clepsydra.core.action.update_mask import mask_path
 from clepsydra.core.validation.rules import (
     VALID,
@@ -21,11 +22,13 @@ from clepsydra.core.validation.rules import (
     Violations,
     any_value,
     at_most,
+    choice,
     length,
     message,
     number,
     repeated,
     text,
+    time_in_range,
     under,
     violation,
 )
@@ -84,16 +87,36 @@ _META_FIELDS: dict[str, Rule] = {
 }
 
 
+_ACTION_FIELDS: dict[str, Rule] = {"status": any_value, "running": any_value}
+
+
 def _action(spec: Rule, *, required: tuple[str, ...], required_of_meta: tuple[str, ...] = ()) -> Rule:
     meta = message(action_pb2.Meta, _META_FIELDS, required=required_of_meta)
-    fields: dict[str, Rule] = {"meta": meta, "spec": spec, "status": any_value, "running": any_value}
-    return message(action_pb2.ScheduledAction, fields, required=required)
+    return message(action_pb2.ScheduledAction, {**_ACTION_FIELDS, "meta": meta, "spec": spec}, required=required)
 
 
 CREATE = message(
     scheduler_pb2.CreateActionRequest,
     {
         "action": _action(action_spec.RULE, required=("spec",)),
+        "request_id": REQUEST_ID,
+        "validate_only": any_value,
+    },
+    required=["action"],
+)
+
+_IMPORTED_META = message(
+    action_pb2.Meta, {**_META_FIELDS, "guid": _name(limits.ETAG_LENGTH), "create_time": time_in_range}, required=["id"]
+)
+_IMPORT = message(
+    scheduler_pb2.ImportActionRequest,
+    {
+        "action": message(
+            action_pb2.ScheduledAction,
+            {**_ACTION_FIELDS, "meta": _IMPORTED_META, "spec": action_spec.RULE, "status": STATUS_RULE},
+            required=["meta", "spec", "status"],
+        ),
+        "existing": choice(dict(scheduler_pb2.ImportActionRequest.Existing.items())),
         "request_id": REQUEST_ID,
         "validate_only": any_value,
     },
@@ -161,6 +184,8 @@ _RULES: dict[type[Message], Rule] = {
     ),
     scheduler_pb2.BatchCreateActionsRequest: _batch(scheduler_pb2.BatchCreateActionsRequest),
     scheduler_pb2.BatchDeleteActionsRequest: _batch(scheduler_pb2.BatchDeleteActionsRequest),
+    scheduler_pb2.ImportActionRequest: _IMPORT,
+    scheduler_pb2.ImportActionsRequest: _batch(scheduler_pb2.ImportActionsRequest),
     scheduler_pb2.PauseActionRequest: _command(scheduler_pb2.PauseActionRequest),
     scheduler_pb2.ResumeActionRequest: _command(scheduler_pb2.ResumeActionRequest),
     scheduler_pb2.RunActionRequest: _command(scheduler_pb2.RunActionRequest),

@@ -43,6 +43,7 @@ class Endpoint:
             "DeleteAction": _encoding(scheduler.delete),
             "BatchCreateActions": scheduler.batch_create_encoded,
             "BatchDeleteActions": _encoding(scheduler.batch_delete),
+            "ImportActions": _encoding(scheduler.import_actions),
             "PauseAction": _encoding(scheduler.pause),
             "ResumeAction": _encoding(scheduler.resume),
             "RunAction": _encoding(scheduler.run),

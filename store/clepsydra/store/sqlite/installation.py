@@ -1,28 +1,25 @@
-"""Makes an installation in a file, and checks one that is there."""
+"""An installation: a SQLite file. `clepsydra.store.install` makes, upgrades and checks it."""
 
 import os
+from collections.abc import Sequence
 
 import apsw
 
-from clepsydra.schema import migrations
-from clepsydra.store.errors import OtherShards, Unusable
-from clepsydra.store.sqlite.connection import APPLICATION_ID, QUERIES, connect
-from clepsydra.store.sqlite.errors import translated
+from clepsydra.schema import migrations as migrations_of
+from clepsydra.store import install as installing
+from clepsydra.store.errors import Unusable
+from clepsydra.store.sqlite.connection.connect import APPLICATION_ID, STATEMENTS, connect
+from clepsydra.store.sqlite.connection.errors import translate
 
-SCHEMA_VERSION = len(migrations("sqlite"))
+MIGRATIONS = migrations_of("sqlite")
 
 # Actions that are created together lie together, and are begun and finished together: fewer pages are written than with
-# the usual 4 KiB. A file keeps the size with which it was made.
+# SQLite's default of 4 KiB. A file keeps the page size with which it was made.
 _PAGE_BYTES = 8192
-# Enough for the sync loops of a few workers on one machine, and few enough to look at all of them often.
-_SHARDS_DEFAULT = 8
 
 
-def install(path: str, shards: int | None) -> int:
-    """Create the tables if they are not there. Returns the number of shards, which never changes afterwards.
-
-    Without a number, an installation that is there is fine as it is.
-    """
+async def install(path: str, shards: int | None, migrations: Sequence[str] = MIGRATIONS) -> int:
+    """Make or upgrade the installation, in one transaction. Any number of processes may do this at once."""
     _refuse_folder(path)
     try:
         connection = connect(path, create=True)
@@ -31,65 +28,75 @@ def install(path: str, shards: int | None) -> int:
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
-            installed = _install(connection, path, shards)
+            existing = await installing.install(SqliteInstallation(connection, path, migrations), shards)
             connection.execute("COMMIT")
-            return installed
+            return existing
         finally:
             connection.close()
     except apsw.Error as error:
-        raise translated(error, path) from error
+        raise translate(error, path) from error
 
 
-def _install(connection: apsw.Connection, path: str, shards: int | None) -> int:
-    version = connection.pragma("user_version")
-    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
-        made = shards or _SHARDS_DEFAULT
-        for text in migrations("sqlite"):
-            connection.execute(text)
-        connection.executemany(QUERIES["install_lock"], [(shard_id,) for shard_id in range(made)])
-        connection.pragma("application_id", APPLICATION_ID)
-        connection.pragma("user_version", SCHEMA_VERSION)
-        return made
-    _check(connection, path)
-    existing = int(connection.execute(QUERIES["count_locks"]).get)
-    if shards is not None and existing != shards:
-        raise OtherShards(
-            f"the store {path} has {existing} shards, not {shards}, and their number cannot change; "
-            f"leave the number out, or make a new store"
-        )
-    return existing
-
-
-def check(path: str) -> int:
-    """Make sure that the file is an installation of this version. Returns the number of shards."""
-    if not os.path.exists(path):
-        raise Unusable(f"there is no store at {path}; make one with `clepsydra init --store sqlite:///{path}`")
+async def check(path: str) -> int:
+    """Make sure that the file is an installation of this version. Returns its number of shards."""
+    _refuse_missing(path)
     _refuse_folder(path)
     try:
         connection = connect(path)
         try:
-            _check(connection, path)
-            return int(connection.execute(QUERIES["count_locks"]).get)
+            return await installing.check(SqliteInstallation(connection, path, MIGRATIONS))
         finally:
             connection.close()
     except apsw.Error as error:
-        raise translated(error, path) from error
+        raise translate(error, path) from error
+
+
+class SqliteInstallation:
+    """`clepsydra.store.install.Installation` on one connection."""
+
+    elsewhere = "make a new store in another file"
+
+    def __init__(self, connection: apsw.Connection, path: str, migrations: Sequence[str]) -> None:
+        self.migrations = migrations
+        self._connection = connection
+        self._path = path
+
+    def __str__(self) -> str:
+        return self._path
+
+    async def version(self) -> int:
+        """The header of the file says it, so that every version of Clepsydra can read it."""
+        version: int = self._connection.pragma("user_version")
+        if self._connection.pragma("application_id") == APPLICATION_ID:
+            return version
+        if version == 0 and self._connection.execute(STATEMENTS["count_objects"]).get == 0:
+            return 0
+        raise Unusable(
+            f"{self} is a SQLite database, but not a store of Clepsydra; name another file, "
+            "or make a store with `clepsydra init`"
+        )
+
+    async def apply(self, version: int, shards: int) -> None:
+        del shards
+        self._connection.execute(self.migrations[version - 1])
+        self._connection.pragma("application_id", APPLICATION_ID)
+        self._connection.pragma("user_version", version)
+
+    async def record(self, versions: Sequence[int]) -> None:
+        self._connection.executemany(STATEMENTS["record_migration"], [(version,) for version in versions])
+
+    async def count_shards(self) -> int:
+        return int(self._connection.execute(STATEMENTS["count_shards"]).get)
+
+    async def make_shards(self, count: int) -> None:
+        self._connection.executemany(STATEMENTS["make_shard"], [(shard_id,) for shard_id in range(count)])
+
+
+def _refuse_missing(path: str) -> None:
+    if not os.path.exists(path):
+        raise Unusable(f"there is no store at {path}; make one with `clepsydra init --store sqlite:///{path}`")
 
 
 def _refuse_folder(path: str) -> None:
     if os.path.isdir(path):
         raise Unusable(f"{path} is a folder, not a store; name a file in it")
-
-
-def _check(connection: apsw.Connection, path: str) -> None:
-    if connection.pragma("application_id") != APPLICATION_ID:
-        raise Unusable(
-            f"{path} is a SQLite database, but not a store of Clepsydra; name another file, "
-            f"or make a store with `clepsydra init`"
-        )
-    version = connection.pragma("user_version")
-    if version > SCHEMA_VERSION:
-        raise Unusable(
-            f"the store {path} has schema version {version}, and this Clepsydra knows versions up to {SCHEMA_VERSION}; "
-            f"upgrade Clepsydra"
-        )

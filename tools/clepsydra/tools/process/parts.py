@@ -53,13 +53,16 @@ async def run_worker(
     store: Store, settings: WorkerProcessSettings, stop: asyncio.Event, log: FilteringBoundLogger
 ) -> None:
     """Execute the actions of the store."""
+    from clepsydra.worker.attempts.users_loop import ThreadLoop
     from clepsydra.worker.handlers.registry import registered_handlers
     from clepsydra.worker.targets import Targets
     from clepsydra.worker.worker import Worker
 
     name = settings.name or f"{socket.gethostname()}:{os.getpid()}"
     targets = Targets(settings, registered_handlers, log)
-    worker = Worker(store, targets, SystemClock(), Ids.from_system(), settings, name, log)
+    # Users' coroutines have a loop of the same kind as the process, so that one that blocks stops nothing else.
+    users = ThreadLoop(type(asyncio.get_running_loop()), log)
+    worker = Worker(store, targets, SystemClock(), Ids.from_system(), settings, name, log, users)
     stopping = asyncio.ensure_future(_call_when_set(stop, worker.stop))
     try:
         await worker.run()

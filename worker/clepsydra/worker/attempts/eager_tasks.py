@@ -25,6 +25,17 @@ class EagerTasks:
         # The event loop holds only a weak reference to a task that waits.
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def has_started_all(self) -> bool:
+        return not self._waiting
+
+    def take_back(self) -> list[Group]:
+        """The groups that were not started, and now never are. May be called from another thread."""
+        taken: list[Group] = []
+        while (group := self._next()) is not None:
+            taken.append(group)
+        return taken
+
     def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run_through())
@@ -35,8 +46,7 @@ class EagerTasks:
         task = asyncio.current_task()
         assert task is not None
         # A handler may have cancelled its own task, which must not reach the next execution.
-        while self._waiting and not task.cancelling():
-            group = self._waiting.popleft()
+        while not task.cancelling() and (group := self._next()) is not None:
             for running in group:
                 running.task = task
             # A copy of the context variables for each, as a task of its own would have.
@@ -49,11 +59,17 @@ class EagerTasks:
 
     def _start_each(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._waiting:
-            group = self._waiting.popleft()
+        while (group := self._next()) is not None:
             task = loop.create_task(self._execute(group))
             for running in group:
                 running.task = task
+
+    def _next(self) -> Group | None:
+        # Another thread may take back what waits, so looking first would not do.
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
 
 
 @types.coroutine

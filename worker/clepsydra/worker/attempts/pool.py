@@ -6,7 +6,6 @@ executed; beyond that they take the places of attempts. So neither can grow with
 
 import asyncio
 import contextlib
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -18,42 +17,49 @@ from clepsydra.core.lifecycle import end_time_us
 from clepsydra.core.times import END_OF_TIME_US, seconds
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
-from clepsydra.worker.attempts.eager_tasks import EagerTasks
-from clepsydra.worker.running import Group, RunningAttempt, is_thrown_away
+from clepsydra.worker.attempts.dispatch import CANCELLED, Dispatcher, Executed
+from clepsydra.worker.running import RunningAttempt
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
-from clepsydra.worker.targets.failures import describe, failure
 
 NOT_EXTENDED = Result(action_pb2.Attempt.INTERRUPTION, "its lease could not be extended")
 NOT_STARTED = Result(action_pb2.Attempt.INTERRUPTION, "the store took longer to begin it than it may run")
 STOPPED = Result(action_pb2.Attempt.INTERRUPTION, "its worker was stopped")
-# Only the pool cancels the task of an attempt; otherwise the handler has done it.
-CANCELLED_ITSELF = failure("its handler cancelled the task that it ran in")
 
 
 class Pool:
     def __init__(
-        self, size: int, targets: Targets, completer: Completer, clock: Clock, tally: Tally, log: FilteringBoundLogger
+        self,
+        size: int,
+        grace_us: int,
+        targets: Targets,
+        dispatcher: Dispatcher,
+        completer: Completer,
+        clock: Clock,
+        tally: Tally,
+        log: FilteringBoundLogger,
     ) -> None:
         self._size = size
+        # Half the time for writing an outcome is left to a handler that was cancelled, the rest to the store.
+        self._cancelled_within_us = grace_us // 2
         # Attempts that are being begun, or run; and attempts that have ended and whose outcomes are not yet written.
         self._taken = 0
         self._unwritten = 0
         self._targets = targets
-        self._executors = targets.executors
+        self._dispatcher = dispatcher
         self._completer = completer
         self._clock = clock
         self._tally = tally
         self._log = log
         # In the order in which they started: the order of a set would differ from process to process.
         self._running: dict[RunningAttempt, None] = {}
-        # Those that ended in this iteration of the event loop, and their common end time.
-        self._ended: list[tuple[Attempt, Result]] = []
-        self._ended_us = 0
+        # Attempts whose outcomes count, although their code goes on. Each keeps its place until its code has ended.
+        self._stuck: dict[RunningAttempt, None] = {}
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
         completer.when_written = self._written
+        dispatcher.when_executed = self._executed
 
     @property
     def room(self) -> int:
@@ -100,38 +106,41 @@ class Pool:
             return
         self._watch(first_end_us, now_us)
         groups = self._targets.groups(started)
-        # An execution that may end at once needs no task of its own, unless it waits.
-        eager = [group for group in groups if self._executors[group[0].attempt.kind].is_eager]
-        if eager:
-            EagerTasks(self._execute, eager).start()
-        if len(eager) < len(groups):
-            loop = asyncio.get_running_loop()
+        if len(groups) < len(started):
             for group in groups:
-                if not self._executors[group[0].attempt.kind].is_eager:
-                    task = loop.create_task(self._execute(group))
+                if len(group) > 1:
+                    together = dict.fromkeys(group)
                     for running in group:
-                        running.task = task
+                        running.group = together
+        self._dispatcher.start(groups)
 
     def running(self) -> Iterator[RunningAttempt]:
         return iter(tuple(self._running))
 
+    def executing(self) -> Iterator[RunningAttempt]:
+        """What runs, and what goes on although its outcome is known."""
+        return iter((*self._running, *self._stuck))
+
     def cancel(self, running: RunningAttempt, result: Result) -> None:
         """Cut an attempt short, with this result. If others are executed by the same call, they go on."""
-        if running.task is None or running.cancelled_with is not None:
+        if running.has_ended or running.cancelled_with is not None:
             return
         running.cancelled_with = result
         running.context.cancelled = True
         if running.group is None:
-            running.task.cancel()
+            now_us = self._clock.now_us()
+            running.gives_up_us = now_us + self._cancelled_within_us
+            self._watch(running.gives_up_us, now_us)
+            self._dispatcher.cancel(running)
             return
         del running.group[running]
         if not running.group:
-            running.task.cancel()
+            self._dispatcher.cancel(running)
         self._end([(running, result)])
 
     async def drained(self) -> None:
         """Wait until nothing runs any more, and every outcome was handed to the completer."""
-        while self._running or self._ended:
+        while self._running:
             self._changed.clear()
             await self._changed.wait()
 
@@ -151,66 +160,68 @@ class Pool:
 
     def _cut_short(self) -> None:
         """Cancel what has reached the end of its timeout or lease, and wait for the next end."""
-        self._timer, now_us = None, self._clock.now_us()
+        self._timer, now_us, next_us = None, self._clock.now_us(), END_OF_TIME_US
         for running in self.running():
             attempt = running.attempt
-            if now_us >= attempt.deadline_us:
+            if running.cancelled_with is not None:
+                if now_us >= running.gives_up_us:
+                    self._give_up(running, running.cancelled_with)
+                    continue
+                next_us = min(next_us, running.gives_up_us)
+            elif now_us >= attempt.deadline_us:
                 timeout_s = seconds(attempt.deadline_us - attempt.started_us)
                 text = f"it did not end within its timeout of {timeout_s:.3g} s"
                 self.cancel(running, Result(action_pb2.Attempt.TIMEOUT, text))
             elif now_us >= attempt.lease_ends_us:
                 self.cancel(running, NOT_EXTENDED)
-        attempts = [running.attempt for running in self._running if running.cancelled_with is None]
-        if attempts:
-            self._watch(min(min(attempt.deadline_us, attempt.lease_ends_us) for attempt in attempts), now_us)
+            else:
+                next_us = min(next_us, attempt.deadline_us, attempt.lease_ends_us)
+        if next_us < END_OF_TIME_US:
+            self._watch(next_us, now_us)
 
-    async def _execute(self, group: Group) -> None:
-        """One call of a target, for one attempt or several. Whatever it raises is the result of its attempts."""
-        if len(group) > 1:
-            together = dict.fromkeys(group)
-            for running in group:
-                running.group = together
-        try:
-            results = await self._executors[group[0].attempt.kind].execute(group)
-            assert len(results) == len(group), "each attempt has its own result"
-        except asyncio.CancelledError:
-            results = [running.cancelled_with or CANCELLED_ITSELF for running in group]
-        except BaseException as error:  # SystemExit and the like would end the worker, and leave the attempts hanging
-            if is_thrown_away(error, group):
-                raise
-            results = [_defect(error)] * len(group)
-        if len(group) > 1:
-            # Those that were cancelled have ended already.
-            self._end([pair for pair in zip(group, results, strict=True) if pair[0].cancelled_with is None])
-        else:
-            self._end_soon(group[0], results[0])
-
-    def _end_soon(self, running: RunningAttempt, result: Result) -> None:
-        """End it with all others that end in this iteration of the event loop, and within the same millisecond."""
-        # From here on nothing can cancel it, and the task may already execute another attempt.
-        running.task = None
-        if running.extension is not None:
-            self._end([(running, result)])
+    def _give_up(self, running: RunningAttempt, result: Result) -> None:
+        """A cancelled attempt goes on, or its loop is blocked: its outcome is written, but its place stays taken."""
+        if running.has_ended:
             return
-        ended_us = end_time_us(self._clock.now_us())
-        if ended_us != self._ended_us:
-            self._end_collected()
-            self._ended_us = ended_us
-        if not self._ended:
-            asyncio.get_running_loop().call_soon(self._end_collected)
-        del self._running[running]
-        self._ended.append((running.attempt, result))
+        self._stuck[running] = None
+        self._taken += 1
+        self._log.warning(
+            "a handler goes on although its attempt was cancelled, and keeps a place in the pool",
+            action=running.attempt.action.action_id,
+            attempt=running.attempt.id,
+            places_kept=len(self._stuck),
+        )
+        self._end([(running, result)])
 
-    def _end_collected(self) -> None:
-        if self._ended:
-            ended, self._ended = self._ended, []
-            self._complete(ended, self._ended_us)
+    def _executed(self, executed: list[Executed]) -> None:
+        """These executions have ended, all at this moment."""
+        ended: list[tuple[Attempt, Result]] = []
+        for group, results in executed:
+            for running, result in zip(group, results, strict=True):
+                if running.has_ended:
+                    self._code_has_ended(running)
+                    continue
+                if result is CANCELLED and running.cancelled_with is not None:
+                    result = running.cancelled_with
+                running.has_ended, running.group = True, None
+                if running.extension is not None:
+                    self._end([(running, result)])
+                    continue
+                del self._running[running]
+                ended.append((running.attempt, result))
+        self._complete(ended, end_time_us(self._clock.now_us()))
+
+    def _code_has_ended(self, running: RunningAttempt) -> None:
+        """The attempt ended earlier: its place is free if its code kept it."""
+        if running in self._stuck:
+            del self._stuck[running]
+            self.give_back(1)
 
     def _end(self, ending: Iterable[tuple[RunningAttempt, Result]]) -> None:
         """From here on nothing can cancel them: their outcomes are to be written."""
         ended = []
         for running, result in ending:
-            running.task = running.group = None
+            running.has_ended, running.group = True, None
             if running.extension is not None:
                 # The row is moving, so the outcome is written after that.
                 running.extension.add_done_callback(partial(self._end_after_extension, running, result))
@@ -233,9 +244,3 @@ class Pool:
     def _written(self, places: int) -> None:
         self._unwritten -= places
         self._changed.set()
-
-
-def _defect(error: BaseException) -> Result:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
-    return failure(f"the worker failed to execute the action: {describe(error)} ({where})")

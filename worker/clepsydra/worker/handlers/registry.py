@@ -92,6 +92,8 @@ class Registry:
         self.handlers: dict[str, Handler | BatchHandler] = {}
         # Those that take many payloads at once; often there are none.
         self.batch_handlers: dict[str, BatchHandler] = {}
+        # The names of those that are coroutines.
+        self.coroutines: set[str] = set()
 
     def handler(self, name: str, *, batch: int | None = None) -> Callable[[_Function], _Function]:
         """Register the decorated function under this name, which actions refer to. The function is not changed.
@@ -127,6 +129,8 @@ class Registry:
                 self.handlers[name] = self.batch_handlers[name] = takes_many
         except WrongSignature as error:
             raise InvalidHandler(f'handler "{name}" ({place}) is refused: {error}') from error
+        if self.handlers[name].is_async:
+            self.coroutines.add(name)
 
 
 # The registry of `handler`, from which a worker executes.

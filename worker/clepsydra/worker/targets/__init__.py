@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
-from clepsydra.core.action.attempt import Result
+from clepsydra.core.action.attempt import Attempt, Result
 from clepsydra.core.targets import KINDS
 from clepsydra.worker.handlers.registry import BatchHandler, Registry
 from clepsydra.worker.running import Group, RunningAttempt
@@ -45,6 +45,7 @@ class Targets:
     def __init__(self, settings: WorkerSettings, registry: Registry, log: FilteringBoundLogger) -> None:
         self._resources = Resources(settings, registry, log)
         self._batch_handlers = registry.batch_handlers
+        self._coroutines = registry.coroutines
         # By the name of the kind, from `start` on.
         self.executors: dict[str, Executor] = {}
 
@@ -58,6 +59,10 @@ class Targets:
         for executor in self.executors.values():
             await executor.close()
         self.executors.clear()
+
+    def is_users_coroutine(self, attempt: Attempt) -> bool:
+        """Whether it is executed by a coroutine that users have registered."""
+        return attempt.kind == "handler" and attempt.target.name in self._coroutines
 
     def groups(self, attempts: Sequence[RunningAttempt]) -> Sequence[Group]:
         """The attempts in groups, each of which is executed by one call."""

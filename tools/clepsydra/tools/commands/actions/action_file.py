@@ -1,82 +1,110 @@
-"""Files of actions in JSON. `add` sends a file in batches: each line succeeds or fails on its own."""
+"""Files of actions in JSON, one a line: read with limits, and sent in batches in which each line fails on its own.
+
+The reports of failed lines come in the order of the file, whether this process or the scheduler refuses a line.
+"""
 
 import sys
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 import click
 from google.protobuf import json_format
 
-from clepsydra.tools.client import Client, failure_from_status
+from clepsydra.core.limits import REQUEST_BYTES
+from clepsydra.tools.client import failure_from_status
 from clepsydra.tools.exits import Exit, Failure
-from clepsydra.tools.format.json_output import print_message
 from clepsydra.tools.format.progress import ProgressCounter
 from clepsydra.v1.action_pb2 import ScheduledAction
-from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
 
 # Well below the limits of a call.
 _BATCH_ITEMS = 500
 _BATCH_BYTES = 4 * 1024 * 1024
 
+# No valid action is as long as the largest request.
+_LINE_BYTES = REQUEST_BYTES
+
 
 class Line(NamedTuple):
     number: int
-    request: CreateActionRequest
+    # What to send for the line; or why the line is refused before anything is sent.
+    request: Any
 
 
 class ActionFile:
-    """A file with one action a line."""
+    """A file with one action a line. `request_of` makes the request of a line, from its number, text and action.
 
-    def __init__(self, name: str, request_id: str, *, validate_only: bool, as_json: bool) -> None:
+    It refuses the line by a Failure, and leaves it out by returning None.
+    """
+
+    def __init__(self, name: str, request_of: Callable[[int, bytes, ScheduledAction], Any]) -> None:
         self._name = name
-        self._request_id = request_id
-        self._validate_only = validate_only
-        self._as_json = as_json
-        self._added = 0
-        self._failed = 0
-        self._progress = ProgressCounter("added")
+        self._request_of = request_of
+        self.failed = 0
 
-    def add(self, client: Client) -> int:
-        """Add every action. Returns the exit code: 0 if all lines succeeded."""
+    def batches(self) -> Iterator[list[Line]]:
         with open_input(self._name) as file:
-            for batch in _batches(self._lines(file)):
-                self._add_batch(client, batch)
-        self._progress.clear()
-        if not self._as_json:
-            done = "are valid" if self._validate_only else "were added"
-            click.echo(f"{self._added:,} of {self._added + self._failed:,} actions {done}.")
-        return Exit.NEGATIVE if self._failed else Exit.OK
+            batch: list[Line] = []
+            size = 0
+            for line in self._lines(file):
+                batch.append(line)
+                size += 0 if isinstance(line.request, Failure) else line.request.ByteSize()
+                if len(batch) == _BATCH_ITEMS or size >= _BATCH_BYTES:
+                    yield batch
+                    batch, size = [], 0
+            if batch:
+                yield batch
 
-    def _add_batch(self, client: Client, batch: list[Line]) -> None:
-        request = BatchCreateActionsRequest(requests=[line.request for line in batch])
-        response = client.call("BatchCreateActions", request)
-        for line, result in zip(batch, response.results, strict=True):
-            if result.HasField("error"):
-                self._report_failure(line.number, str(failure_from_status(result.error)))
+    def results(
+        self, batch: list[Line], send: Callable[[list[Any]], list[Any]], progress: ProgressCounter
+    ) -> Iterator[Any]:
+        """Send what can be sent of a batch. Yields the results without an error, and reports the other lines."""
+        requests = [line.request for line in batch if not isinstance(line.request, Failure)]
+        answers = iter(enumerate(send(requests) if requests else ()))
+        for line in batch:
+            if isinstance(line.request, Failure):
+                self._report(line.number, str(line.request), progress)
                 continue
-            self._added += 1
-            if self._as_json:
-                print_message(result.action, in_one_line=True)
-        self._progress.show(self._added)
+            index, result = next(answers)
+            if result.HasField("error"):
+                # The line says where; the place in the batch would only confuse.
+                sentence = str(failure_from_status(result.error, f"requests[{index}].action."))
+                self._report(line.number, sentence, progress)
+            else:
+                yield result
 
-    def _lines(self, file: Iterable[bytes]) -> Iterator[Line]:
-        for number, text in enumerate(file, start=1):
+    def _lines(self, file: BinaryIO) -> Iterator[Line]:
+        number = 0
+        while text := file.readline(_LINE_BYTES + 1):
+            number += 1
+            if len(text) > _LINE_BYTES:
+                raise Failure(
+                    f"{self._place(number)}: the line is longer than any action: not a file of actions", Exit.USAGE
+                )
             if not text.strip():
                 continue
-            request = CreateActionRequest(validate_only=self._validate_only)
-            if self._request_id:
-                request.request_id = f"{self._request_id}-{number}"
             try:
-                request.action.CopyFrom(parse_action(text))
-            except Failure as error:
-                self._report_failure(number, str(error))
-            else:
+                request = self._request_of(number, text, parse_action(text))
+            except Failure as failure:
+                request = failure
+            if request is not None:
                 yield Line(number, request)
 
-    def _report_failure(self, number: int, sentence: str) -> None:
-        self._failed += 1
-        self._progress.clear()
-        click.echo(f"clepsydra: {'<stdin>' if self._name == '-' else self._name}:{number}: {sentence}", err=True)
+    def _report(self, number: int, sentence: str, progress: ProgressCounter) -> None:
+        self.failed += 1
+        progress.clear()
+        click.echo(f"clepsydra: {self._place(number)}: {sentence}", err=True)
+
+    def _place(self, number: int) -> str:
+        return f"{'<stdin>' if self._name == '-' else self._name}:{number}"
+
+
+def read_action(name: str) -> ScheduledAction:
+    """The one action of a whole file."""
+    with open_input(name) as file:
+        text = file.read(_LINE_BYTES + 1)
+    if len(text) > _LINE_BYTES:
+        raise Failure(f"the file {name!r} is longer than any action", Exit.USAGE)
+    return parse_action(text)
 
 
 def parse_action(text: bytes) -> ScheduledAction:
@@ -95,16 +123,3 @@ def open_input(name: str) -> BinaryIO:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise Failure(f"the file {name!r} cannot be read: {reason}", Exit.USAGE) from error
-
-
-def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    batch: list[Line] = []
-    size = 0
-    for line in lines:
-        batch.append(line)
-        size += line.request.ByteSize()
-        if len(batch) == _BATCH_ITEMS or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -5,16 +5,18 @@ from typing import Any
 import click
 
 from clepsydra.core.clock import SystemClock
-from clepsydra.tools.client import scheduler_client
+from clepsydra.tools.client import Client, scheduler_client
 from clepsydra.tools.commands.actions.action_file import ActionFile
-from clepsydra.tools.exits import Exit
+from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.fields.flag import SpecFlag
 from clepsydra.tools.format.actions import format_change
 from clepsydra.tools.format.json_output import print_message
+from clepsydra.tools.format.progress import ProgressCounter
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
 from clepsydra.tools.spec_flags.given import check_new, given_flags, spec_flags, write_flags
-from clepsydra.v1.scheduler_pb2 import CreateActionRequest
+from clepsydra.v1.action_pb2 import ScheduledAction
+from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest, CreateActionRequest
 
 
 @click.command(
@@ -30,8 +32,9 @@ Examples:
 
 Write durations like 500ms, 5s, 10m, 2h, 1d or 1h30m. A time needs an offset: Z or +02:00. --body and --payload take
 text, @file, or @- for standard input. With --request-id, it is safe to repeat the command: it takes effect once. Each
-line of --from-file is one action in JSON, as `clepsydra list --json` prints it. With --request-id, each line gets that
-id and its line number, so that the same file can be added again after an interruption.""",
+line of --from-file is one new action in JSON: meta and spec, as `clepsydra get --json` prints them, without a status.
+With --request-id, each line gets that id and its line number, so that the same file can be added again after an
+interruption. `clepsydra import` takes over actions with their status.""",
 )
 @click.argument("action_id", metavar="[ID]", required=False)
 @spec_flags
@@ -59,7 +62,7 @@ def add_command(
         extra = "ID" if action_id is not None else next(iter(given)).name
         raise click.UsageError(f"a file of actions has everything: leave {extra} out, or --from-file")
     with scheduler_client(settings) as client:
-        return ActionFile(from_file, request_id, validate_only=validate_only, as_json=as_json).add(client)
+        return _add_file(client, from_file, request_id, validate_only, as_json)
 
 
 def _request(
@@ -81,3 +84,34 @@ def _add(settings: Settings, request: CreateActionRequest, as_json: bool) -> int
         prefix = "Valid, and not added: " if request.validate_only else ""
         click.echo(prefix + format_change(action, SystemClock().now_us()))
     return Exit.OK
+
+
+def _add_file(client: Client, name: str, request_id: str, validate_only: bool, as_json: bool) -> int:
+    """Add every action of a file. Returns the exit code: 0 if all lines succeeded."""
+
+    def request_of(number: int, _text: bytes, action: ScheduledAction) -> CreateActionRequest:
+        if action.HasField("status"):
+            raise Failure(
+                "the line has a status, and a new action has none: it would run again if it has ended, and go on if it "
+                "is paused; use `clepsydra import`",
+                Exit.USAGE,
+            )
+        line_id = f"{request_id}-{number}" if request_id else ""
+        return CreateActionRequest(action=action, request_id=line_id, validate_only=validate_only)
+
+    def send(requests: list[CreateActionRequest]) -> list[Any]:
+        return list(client.call("BatchCreateActions", BatchCreateActionsRequest(requests=requests)).results)
+
+    file = ActionFile(name, request_of)
+    progress = ProgressCounter("added")
+    added = 0
+    for batch in file.batches():
+        for result in file.results(batch, send, progress):
+            added += 1
+            if as_json:
+                print_message(result.action, in_one_line=True)
+        progress.show(added)
+    progress.clear()
+    if not as_json:
+        click.echo(f"{added:,} of {added + file.failed:,} actions {'are valid' if validate_only else 'were added'}.")
+    return Exit.NEGATIVE if file.failed else Exit.OK

@@ -1,19 +1,16 @@
 """`clepsydra list`: lists actions."""
 
-from collections.abc import Iterator
-
 import click
 
 from clepsydra.core.clock import SystemClock
-from clepsydra.core.limits import PAGE_SIZE_MAX
-from clepsydra.tools.client import Client, scheduler_client
+from clepsydra.tools.client import scheduler_client
+from clepsydra.tools.commands.actions.pages import pages
 from clepsydra.tools.format.actions import format_next, format_recurrence, format_state, format_target
 from clepsydra.tools.format.json_output import print_message
 from clepsydra.tools.format.tables import console, table
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
 from clepsydra.v1.action_pb2 import ScheduledAction
-from clepsydra.v1.scheduler_pb2 import ListActionsRequest, ListActionsResponse
 
 
 @click.command(
@@ -38,7 +35,7 @@ def list_command(settings: Settings, limit: int, everything: bool, page_token: s
     next_token = ""
     with scheduler_client(settings) as client:
         now_us = SystemClock().now_us()
-        for page in _pages(client, None if everything else limit, page_token):
+        for page in pages(client, None if everything else limit, page_token):
             next_token = page.next_page_token
             for action in page.actions:
                 if as_json:
@@ -49,19 +46,6 @@ def list_command(settings: Settings, limit: int, everything: bool, page_token: s
         console().print(table(["ID", "STATE", "NEXT", "RUNS", "RECURRENCE", "TARGET"], rows, right=["RUNS"]))
     if next_token:
         click.echo(f"There are more: --all, or --page-token {next_token}", err=True)
-
-
-def _pages(client: Client, limit: int | None, token: str) -> Iterator[ListActionsResponse]:
-    """Pages up to the limit or the end. The last page has a token if there are more actions."""
-    left = limit
-    while True:
-        size = PAGE_SIZE_MAX if left is None else min(left, PAGE_SIZE_MAX)
-        page = client.call("ListActions", ListActionsRequest(page_size=size, page_token=token))
-        yield page
-        token = page.next_page_token
-        left = None if left is None else left - len(page.actions)
-        if not token or left == 0:
-            return
 
 
 def _row(action: ScheduledAction, now_us: int) -> list[str]:

@@ -6,7 +6,7 @@ import click
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.tools.client import scheduler_client
-from clepsydra.tools.commands.actions.action_file import open_input, parse_action
+from clepsydra.tools.commands.actions.action_file import read_action
 from clepsydra.tools.fields.flag import SpecFlag
 from clepsydra.tools.format.actions import format_change
 from clepsydra.tools.format.json_output import print_message
@@ -64,8 +64,7 @@ def update_command(
     given = given_flags(arguments)
     if from_file is not None:
         _refuse_fields(given, once, clear)
-        with open_input(from_file) as file:
-            request.action.CopyFrom(parse_action(file.read()))
+        request.action.CopyFrom(read_action(from_file))
     else:
         _write_fields(request, given, once, clear)
     request.action.meta.id = action_id

@@ -1,0 +1,55 @@
+"""The shard locks."""
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from clepsydra.core.clock import Clock
+from clepsydra.store.port import Acquired, Heartbeat, Lock
+from clepsydra.store.sqlite.connection.connect import fetch, run, value
+from clepsydra.store.sqlite.connection.thread import OperationRunner
+
+
+class Locks:
+    _clock: Clock
+    _writer: OperationRunner
+    _reader: OperationRunner
+
+    async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
+        taking = {"guid": lock_guid, "worker": worker, "now": now_us, "stale_before": stale_before_us}
+        # Nearly always there is nothing to take, and reading that costs no sync of the disk.
+        if not await self._reader.run(lambda connection: value(connection, "lock_is_available", taking)):
+            return None
+        shard_id = await self._writer.run(lambda connection: _acquire(connection, taking))
+        return None if shard_id is None else Acquired(Lock(shard_id, lock_guid), self._clock.now_us())
+
+    async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
+        lost, waiting = await self._writer.run(
+            lambda connection: _heartbeat(connection, locks, now_us, stale_before_us)
+        )
+        return Heartbeat(lost, waiting, self._clock.now_us())
+
+    async def release(self, locks: Sequence[Lock], now_us: int) -> None:
+        released = {"now": now_us, "locks": json.dumps(locks)}
+        await self._writer.run(lambda connection: run(connection, "release", released))
+
+    async def check_writable(self) -> None:
+        await self._writer.run(lambda connection: run(connection, "check_writable"))
+
+
+def _acquire(connection: apsw.Connection, taking: dict[str, object]) -> int | None:
+    held: int | None = value(connection, "lock_with_guid", taking)
+    if held is not None:
+        return held
+    taken: int | None = value(connection, "acquire", taking)
+    return taken
+
+
+def _heartbeat(
+    connection: apsw.Connection, locks: Sequence[Lock], now_us: int, stale_before_us: int
+) -> tuple[frozenset[int], int]:
+    """Which of the locks were lost, and how many shards wait for a worker."""
+    kept = {shard_id for (shard_id,) in fetch(connection, "heartbeat", {"now": now_us, "locks": json.dumps(locks)})}
+    waiting: int = value(connection, "waiting_shards", {"stale_before": stale_before_us})
+    return frozenset(lock.shard_id for lock in locks if lock.shard_id not in kept), waiting
