@@ -34,3 +34,6 @@ READ_OVERLAP_US = 30 * SECOND_US
 # short range of times.
 LEASE_MAX_US = 10 * MINUTE_US
 GRACE_MAX_US = MINUTE_US
+
+# A shard lock without a heartbeat for this long is stale, unless workers are set otherwise.
+LOCK_LIFE_DEFAULT_US = 10 * SECOND_US

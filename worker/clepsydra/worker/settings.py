@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from clepsydra.core.limits import GRACE_MAX_US, LEASE_MAX_US
+from clepsydra.core.limits import GRACE_MAX_US, LEASE_MAX_US, LOCK_LIFE_DEFAULT_US
 from clepsydra.core.times import MILLISECOND_US
 
 
@@ -31,7 +31,9 @@ class WorkerSettings(BaseModel):
         default=500, ge=10, description="Time between looks for changes of the actions whose attempts run."
     )
     lock_life_ms: int = Field(
-        default=10_000, ge=100, description="A shard lock without a heartbeat for this long is stale."
+        default=LOCK_LIFE_DEFAULT_US // MILLISECOND_US,
+        ge=100,
+        description="A shard lock without a heartbeat for this long is stale.",
     )
     heartbeat_ms: int = Field(default=2_500, ge=10, description="Time between heartbeats of the shard locks.")
     horizon_ms: int = Field(default=2_000, ge=0, description="How far ahead of their time rows are read.")

@@ -53,7 +53,15 @@ def find_applied(key: IdempotencyKey | None, applied: Applied) -> AppliedRequest
     return None
 
 
-def remember(key: IdempotencyKey | None, action: Action, revision: int, earlier: Applied, now_us: int) -> Action:
+def remember(
+    key: IdempotencyKey | None,
+    action: Action,
+    revision: int,
+    earlier: Applied,
+    now_us: int,
+    *,
+    cancelled_attempt: bool = False,
+) -> Action:
     """The row to store for an action that this call brings to that revision."""
     if key is not None:
         applied = AppliedRequest(
@@ -63,6 +71,7 @@ def remember(key: IdempotencyKey | None, action: Action, revision: int, earlier:
             etag=etag_of(action.guid, revision),
             time=timestamp(now_us),
             fingerprint=key.fingerprint,
+            cancelled_attempt=cancelled_attempt,
         )
         earlier = (*earlier, applied)[-APPLIED_REQUESTS:]
     return with_applied_requests(action, earlier) if earlier else action
