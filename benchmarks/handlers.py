@@ -1,5 +1,6 @@
 """What the benchmarks' workers execute: nothing, and a note of when that was."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -30,3 +31,12 @@ async def noops(payloads: list[bytes]) -> None:
 async def note(context: Context) -> None:
     if _starts is not None:
         _starts.write(b"%d %d\n" % (context.scheduled_us, _CLOCK.now_us()))
+
+
+@handler("hold")
+async def hold(context: Context) -> None:
+    """The first attempt never ends; the next one notes that it began, and succeeds."""
+    if _starts is not None:
+        _starts.write(b"%d %d\n" % (context.attempt_number, _CLOCK.now_us()))
+    if context.attempt_number == 1:
+        await asyncio.Event().wait()

@@ -69,7 +69,7 @@ class Walk:
         if seen is None:
             put = self.world.create(name, self.world.tick(), shard_id=shard_id)
         elif self.random.random() < 0.3:
-            put = self.world.relabel(seen)
+            put = self.world.change_settings(seen)
         else:
             put = self.world.change(seen, self.world.tick(), shard_id=shard_id)
         return put._replace(created_at_us=self.too_old_us()) if self.random.random() < 0.05 else put

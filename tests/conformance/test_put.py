@@ -29,14 +29,36 @@ async def test_an_update_starts_a_new_life_and_leaves_the_old_row_behind(world: 
     await world.assert_sound(actions=1, stale_rows=1)
 
 
-async def test_a_change_of_labels_alone_keeps_guid_spec_status_and_row(world: World) -> None:
+@pytest.mark.parametrize("build", [World.relabel, World.change_settings], ids=["labels", "settings"])
+async def test_a_put_without_a_shard_keeps_guid_status_and_row(
+    world: World, build: Callable[[World, Action], Put]
+) -> None:
     action, row = await world.in_flight("a")
-    put = world.relabel(action)
-    written = put.action._replace(guid="another", spec=b"another", status=b"another", scheduled_at_us=world.at(9))
+    put = build(world, action)
+    written = put.action._replace(guid="another", status=b"another", scheduled_at_us=world.at(9))
     assert await world.store.put([put._replace(action=written)]) == [DONE]
-    assert await world.store.get(["a"]) == [action._replace(meta=put.action.meta)]
+    assert await world.store.get(["a"]) == [action._replace(meta=put.action.meta, spec=put.action.spec)]
     assert (await world.content()).rows == [row]
     await world.assert_sound(actions=1)
+
+
+async def test_an_outcome_is_accepted_after_a_change_of_settings_and_leaves_the_spec_alone(world: World) -> None:
+    action, row = await world.in_flight("a")
+    put = world.change_settings(action)
+    await world.carry_out(put)
+    await world.advance(finish(row, action, world.at(600)))
+    current = await world.current("a")
+    assert (current.spec, current.status) == (put.action.spec, b"finished")
+
+
+async def test_a_put_without_a_shard_is_done_only_if_meta_and_spec_are_its_own(world: World) -> None:
+    """Two calls of one moment may come to the same meta with different specs."""
+    [action] = await world.carry_out(world.create("a"))
+    first = world.change_settings(action)
+    second = first._replace(action=first.action._replace(spec=b"another"))
+    await world.carry_out(first)
+    assert await world.store.put([second]) == [PutResult(PutOutcome.CONFLICT, first.action)]
+    assert await world.store.put([first]) == [DONE]
 
 
 async def test_a_deleted_action_stays_as_a_tombstone_and_can_be_created_over(world: World) -> None:

@@ -75,6 +75,18 @@ async def test_labels_and_an_outcome_at_once_are_both_accepted(world: World) -> 
     assert written == {(put.action.meta, b"finished") for put in labels}
 
 
+async def test_changes_of_one_actions_settings_at_once_are_accepted_once(world: World) -> None:
+    """All come to the same meta, as calls of one moment may: a put is done only if its spec was written too."""
+    [action] = await world.carry_out(world.create("a"))
+    seen = world.change_settings(action)
+    puts = [seen._replace(action=seen.action._replace(spec=b"spec %d" % n)) for n in range(20)]
+    stores = [world.store, world.other] * 10
+    outcomes = await asyncio.gather(*(put_one(store, put) for store, put in zip(stores, puts, strict=True)))
+    assert Counter(outcomes) == {PutOutcome.DONE: 1, PutOutcome.CONFLICT: 19}
+    [done] = [put for put, outcome in zip(puts, outcomes, strict=True) if outcome is PutOutcome.DONE]
+    assert await world.store.get(["a"]) == [done.action]
+
+
 async def test_migrate_and_advance_of_the_same_rows_at_once_leave_one_row_each(world: World) -> None:
     await world.carry_out(*(world.create(f"a{n}") for n in range(60)))
     rows = [entry.row for entry in await world.entries(0)]

@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
+from clepsydra.core.action.occurrence import attempt_number, idempotency_key
 from clepsydra.core.times import timestamp, us_of
 from clepsydra.store.port import Action, Put, Queue
 from clepsydra.store.repair import Plan, Repaired, plan_repair, repair
@@ -76,7 +77,25 @@ async def test_a_repaired_action_goes_on_where_it_was(world: World) -> None:
     after = Status.FromString(current.status)
     assert us_of(after.removable_time) > world.now_us
     after.ClearField("removable_time")
+    # The work goes on under the key that it had.
+    assert idempotency_key(after, current.guid) == idempotency_key(status, action.guid)
+    after.ClearField("occurrence")
     assert after == status
+
+
+async def test_a_repair_counts_an_attempt_that_may_run(world: World) -> None:
+    meta = Meta(id="a", guid=world.ids.guid())
+    status = Status(state=SCHEDULED, scheduled_time=timestamp(world.now_us), occurrence_time=timestamp(world.now_us))
+    action = Action("a", meta.guid, meta.SerializeToString(), b"spec", status.SerializeToString(), world.now_us)
+    await world.carry_out(Put(None, action, 0, world.tick()))
+    await lose_row(world, "a")
+
+    await repaired(world)
+
+    current = await world.current("a")
+    after = Status.FromString(current.status)
+    assert attempt_number(after) == 2
+    assert idempotency_key(after, current.guid) == idempotency_key(status, action.guid)
 
 
 async def test_an_attempt_of_an_action_with_two_rows_is_superseded(world: World) -> None:

@@ -30,8 +30,13 @@ async def a_change_of_labels(world: World) -> Put:
     return world.relabel(action)
 
 
+async def a_change_of_settings(world: World) -> Put:
+    [action] = await world.carry_out(world.create("a"))
+    return world.change_settings(action)
+
+
 LIVES = pytest.mark.parametrize("build", [first_create, an_update, a_delete])
-ALL = pytest.mark.parametrize("build", [first_create, an_update, a_delete, a_change_of_labels])
+ALL = pytest.mark.parametrize("build", [first_create, an_update, a_delete, a_change_of_labels, a_change_of_settings])
 
 
 def aged(put: Put, world: World) -> Put:

@@ -81,6 +81,11 @@ class World:
     def relabel(self, seen: Action) -> Put:
         return Put(seen, seen._replace(meta=b"labels of " + self.ids.guid().encode()), None, self.tick())
 
+    def change_settings(self, seen: Action) -> Put:
+        """A change of meta and spec that starts no new life."""
+        name = self.ids.guid().encode()
+        return Put(seen, seen._replace(meta=b"settings of " + name, spec=b"spec of " + name), None, self.tick())
+
     async def carry_out(self, *puts: Put) -> list[Action]:
         """Put what must be accepted, and tell the actions that it made."""
         assert await self.store.put(puts) == [DONE] * len(puts)

@@ -177,6 +177,17 @@ def test_update_changes_only_the_given_fields(ask: Ask) -> None:
     assert relabelled["meta"]["guid"] == once["meta"]["guid"]
 
 
+def test_update_says_what_became_of_the_plan(ask: Ask) -> None:
+    ask("add", "planned", "--in", "1d", "--log", "one")
+    kept = ask("update", "planned", "--keep-success", "2d", "--max-attempts", "5")
+    assert kept.out.splitlines()[1:] == ["the plan is kept"]
+    other = ask("update", "planned", "--log", "two")
+    assert other.out.splitlines()[1:] == ["the target changed: the plan goes on under a new life"]
+    assert ask("update", "planned", "--in", "2d").out.splitlines()[1].startswith("planned afresh for 20")
+    ask("pause", "planned")
+    assert ask("update", "planned", "--in", "3d").out.splitlines()[1:] == ["planned afresh, and paused"]
+
+
 def test_update_needs_the_action_and_its_etag(ask: Ask) -> None:
     assert ask("update", "guarded", "--log", "x").code == 3
     created = ask("update", "guarded", "--log", "x", "--in", "1d", "--allow-missing", "--json").json()

@@ -115,6 +115,19 @@ class PutWithoutComparison(World):
     store_class = Store
 
 
+class SettingsWriteTheStatus(World):
+    """A put without a shard writes the status that it saw, and not meta and spec alone."""
+
+    class Store(MemoryStore):
+        def _put(self, put: Put) -> PutResult:
+            result = super()._put(put)
+            if put.shard_id is None and result.outcome is PutOutcome.DONE:
+                self.actions[put.action.action_id] = put.action
+            return result
+
+    store_class = Store
+
+
 class DeleteWithoutTombstone(World):
     """A delete removes the action at once."""
 
@@ -148,6 +161,7 @@ MUTATIONS: dict[type[World], Shape] = {
     RowStaysAtItsTime: Shape((("create", 0),), begins=2, crashes=0, troubles=0),
     BeginWithoutMark: Shape((("create", 0),), begins=2, crashes=0, troubles=0),
     PutWithoutComparison: _UPDATED,
+    SettingsWriteTheStatus: Shape((("create", 0), ("settings", 0)), begins=2, crashes=0, troubles=0),
     DeleteWithoutTombstone: Shape((("create", 0), ("delete", 0)), begins=0, crashes=0),
     GuidUsedTwice: Shape((("create", 0), ("update", 0), ("update", 0)), begins=0, crashes=0, troubles=0),
 }

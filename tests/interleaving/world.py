@@ -165,13 +165,17 @@ class World:
             create.action.meta.id = action_id
             create.action.spec.CopyFrom(self._spec())
             return Create(create, action_id, stamp)
-        if kind in ("update", "label"):
-            update = UpdateActionRequest(request_id=request_id)
+        if kind in _UPDATES:
+            update = UpdateActionRequest(request_id=request_id, update_mask={"paths": _UPDATES[kind]})
             update.action.meta.id = action_id
             update.action.spec.CopyFrom(self._spec())
-            if kind == "label":
-                update.update_mask.paths.append("meta.labels")
-                update.action.meta.labels["changed"] = request_id
+            update.action.meta.labels["changed"] = request_id
+            spec = update.action.spec
+            spec.handler.payload = request_id.encode()
+            spec.attempt_timeout.seconds += 1
+            if kind == "update":
+                # A delay is always a new schedule, and this one comes to the time of all the others.
+                spec.schedule.delay.CopyFrom(duration(START_US - stamp.now_us))
             return Update(update, stamp)
         if kind == "delete":
             return Delete(DeleteActionRequest(id=action_id, request_id=request_id), stamp, DELETED_RETENTION_US)
@@ -192,6 +196,12 @@ class World:
         return spec
 
 
+# What each kind of update changes: the schedule and all the rest, the target alone, or neither.
+_UPDATES: dict[str, list[str]] = {
+    "update": [],
+    "retarget": ["spec.handler.payload"],
+    "settings": ["meta.labels", "spec.attempt_timeout"],
+}
 _COMMANDS: dict[str, Any] = {"pause": PauseActionRequest, "resume": ResumeActionRequest, "run": RunActionRequest}
 
 LIVE_STATES = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})

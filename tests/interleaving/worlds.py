@@ -7,8 +7,8 @@ from itertools import product
 from tests.interleaving.world import Shape
 
 _CREATE = ("create", 0)
-_KINDS = ("update", "label", "delete", "pause", "run")
-_SECOND_KINDS = ("create", "update", "label", "delete", "pause", "resume", "run")
+_KINDS = ("update", "retarget", "settings", "delete", "pause", "run")
+_SECOND_KINDS = ("create", "update", "retarget", "settings", "delete", "pause", "resume", "run")
 
 # How much may go wrong in a world.
 _NOTHING = Shape((_CREATE,), begins=1, crashes=0, troubles=0)
@@ -60,7 +60,7 @@ def all_worlds() -> Iterator[Shape]:
         twice = (_CREATE, (kind, 0))
         yield replace(_CRASH, calls=twice, begins=2, purges=True, waits_to_drop=True)
         yield replace(_BOTH, calls=twice, overlapping=True)
-    for second, third in product(("label", "pause", "run"), _SECOND_KINDS):
+    for second, third in product(("settings", "pause", "run"), _SECOND_KINDS):
         calls = (_CREATE, (second, 0), (third, 0))
         yield replace(_NOTHING, calls=calls, shards=2)
         yield replace(_BOTH, calls=calls, begins=0, purges=True)

@@ -147,7 +147,7 @@ async def test_and_afterwards_who_it_was(desk: Desk) -> None:
         etag=first.meta.etag,
         update_time=first.meta.update_time,
     )
-    assert replayed == ScheduledAction(meta=meta)
+    assert replayed == ScheduledAction(meta=meta, plan_effect=ScheduledAction.PLANNED_AFRESH)
     assert written(desk) == 3
     await desk.delete("a")
     assert await desk.scheduler.update(an_update("r-1")) == replayed

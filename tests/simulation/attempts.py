@@ -1,6 +1,8 @@
 """The rules for attempts: when one may begin, what may be accepted of it, and that its counters add up."""
 
-from clepsydra.core.action.state_machine import KEPT, LIVE, attempt_id, attempt_number, idempotency_key
+from clepsydra.core.action.attempt import attempt_id
+from clepsydra.core.action.occurrence import attempt_number, idempotency_key
+from clepsydra.core.action.state_machine import KEPT, LIVE
 from clepsydra.core.clock import Clock
 from clepsydra.core.times import duration_us, us_of
 from clepsydra.store.port import Advance, Row
@@ -131,7 +133,7 @@ class AttemptRules:
             late_us = now_us - max(row.scheduled_at_us, self.punctual_from_us)
             if late_us > self.late_us:
                 self._violated("lateness is bounded once all is well", f"{number} began {late_us / 1e6:.3f} s late")
-        attempt = BegunAttempt(number, idempotency_key(life.guid, occurrence_us), process, row.scheduled_at_us, now_us)
+        attempt = BegunAttempt(number, idempotency_key(status, life.guid), process, row.scheduled_at_us, now_us)
         self.books.attempts[number] = life.in_flight = attempt
 
     def _accepted(self, process: str, life: Life, row: Row, number: str, end: End) -> None:

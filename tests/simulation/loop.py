@@ -58,6 +58,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._virtual_s
 
+    def freeze(self, for_s: float) -> None:
+        """Let time pass in which nothing runs."""
+        self._virtual_s += for_s
+
     def hand_back(self, handles: list[asyncio.Handle]) -> None:
         """Make callbacks ready that a gate had kept."""
         self._ready.extend(handles)

@@ -104,7 +104,7 @@ class Caller:
         if seen is None:
             put = self._world.create(name, self._world.tick(), shard_id=shard_id)
         elif chance.random() < 0.3:
-            put = self._world.relabel(seen)
+            put = self._world.change_settings(seen)
         else:
             put = self._world.change(seen, self._world.tick(), shard_id=shard_id)
         return put._replace(created_at_us=self._too_old_us()) if chance.random() < 0.05 else put
@@ -250,7 +250,7 @@ class Caller:
 
     def _wait(self, chance: random.Random) -> Call:
         shard_id = chance.randrange(self._world.store.shards)
-        # A hint may come too often, and may be lost.
+        # A wake-up may come too often, and may be lost.
         return Call(f"wait {shard_id}", _of_no_interest(lambda store: store.wait(shard_id, 0.001)))
 
     def _stats(self, chance: random.Random) -> Call:

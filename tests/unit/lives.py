@@ -17,8 +17,10 @@ from clepsydra.core.action.events import (
     Resumed,
     RunRequested,
     Succeeded,
+    TargetChanged,
 )
-from clepsydra.core.action.state_machine import Moment, Step, attempt_number, decide, step
+from clepsydra.core.action.occurrence import attempt_number, carry_over, idempotency_key
+from clepsydra.core.action.state_machine import Moment, Step, decide, step
 from clepsydra.core.times import SECOND_US, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Counters, Spec, Status
@@ -33,11 +35,20 @@ class Life:
         self.status = Status()
         self.row_at_us: int | None = None
         self._began_us = 0
+        self._lives = 0
         self.accept(accepted_us)
 
     @property
     def state(self) -> str:
         return action_pb2.State.Name(self.status.state)
+
+    @property
+    def guid(self) -> str:
+        return f"life-{self._lives}"
+
+    @property
+    def key(self) -> str:
+        return idempotency_key(self.status, self.guid)
 
     @property
     def counters(self) -> Counters:
@@ -59,19 +70,29 @@ class Life:
 
     def accept(self, now_us: int, spec: Spec | None = None) -> None:
         self.spec = spec or self.spec
-        self._take(step(self.spec, self.status, Accepted(), Moment(now_us)))
+        self._start_life(Accepted(), now_us)
+
+    def change_target(self, now_us: int) -> None:
+        self._start_life(TargetChanged(), now_us)
 
     def pause(self, now_us: int) -> None:
-        self._take(step(self.spec, self.status, Paused(), Moment(now_us)))
+        self._start_life(Paused(), now_us)
 
     def resume(self, now_us: int) -> None:
-        self._take(step(self.spec, self.status, Resumed(), Moment(now_us)))
+        self._start_life(Resumed(), now_us)
 
     def run_now(self, now_us: int) -> None:
-        self._take(step(self.spec, self.status, RunRequested(), Moment(now_us)))
+        self._start_life(RunRequested(), now_us)
 
     def delete(self, now_us: int, retention_us: int) -> None:
-        self._take(step(self.spec, self.status, Deleted(retention_us), Moment(now_us)))
+        self._start_life(Deleted(retention_us), now_us)
+
+    def _start_life(self, event: Event, now_us: int) -> None:
+        status = Status()
+        status.CopyFrom(self.status)
+        carry_over(status, self.guid, now_us)
+        self._take(step(self.spec, status, event, Moment(now_us)))
+        self._lives += 1
 
     # What workers do: each of these moves the row.
 

@@ -20,6 +20,7 @@ from clepsydra.core.action.events import (
     Resumed,
     RunRequested,
     Succeeded,
+    TargetChanged,
 )
 from clepsydra.core.action.state_machine import Moment
 from clepsydra.core.times import END_OF_TIME_US, duration_us, us_of
@@ -61,6 +62,8 @@ class Outcome(NamedTuple):
     # None: the occurrence stays as it is.
     occurrence_us: int | None
     counters: Counters
+    # Whether the attempts at the occurrence, and its key, stay as they are though it is planned again.
+    goes_on: bool = False
 
 
 def outcome_of(case: Case) -> Outcome:
@@ -75,6 +78,8 @@ def _by_a_user(case: Case, counters: Counters) -> Outcome:
     match event:
         case Accepted():
             return _occurrence_or_end(case, Counters(), walk_to_first(case.spec.schedule, now_us))
+        case TargetChanged():
+            return Outcome(case.status.state, case.planned_us, None, counters)
         case Paused():
             return Outcome(action_pb2.PAUSED, END_OF_TIME_US, None, counters)
         case Resumed():
@@ -112,7 +117,7 @@ def _by_a_worker(case: Case, counters: Counters) -> Outcome:
             counters.expired_occurrences += 1
             return _after_an_occurrence(case, counters)
         case Purged():
-            return Outcome(case.status.state, None, None, counters)
+            return _after_the_retention(case, counters)
         case _:
             raise AssertionError(f"{event} makes a new row")
 
@@ -120,12 +125,34 @@ def _by_a_worker(case: Case, counters: Counters) -> Outcome:
 def _after_a_pause(case: Case, counters: Counters) -> Outcome:
     schedule, now_us = case.spec.schedule, case.moment.now_us
     if case.occurrence_us >= now_us:
-        return _occurrence_or_end(case, counters, case.occurrence_us)
+        return _same_occurrence(case, counters, case.occurrence_us)
     if not is_on_a_grid(schedule):
-        return _occurrence_or_end(case, counters, walk_to_first(schedule, now_us))
+        next_us = walk_to_first(schedule, now_us)
+        # A run that a user asked for before the start gives way to the start.
+        return (
+            _same_occurrence(case, counters, now_us)
+            if next_us == now_us
+            else _occurrence_or_end(case, counters, next_us)
+        )
     next_us, missed = walk_to_next(schedule, case.occurrence_us, counters.runs, now_us)
     counters.missed_occurrences += missed + 1
     return _occurrence_or_end(case, counters, next_us)
+
+
+def _same_occurrence(case: Case, counters: Counters, at_us: int) -> Outcome:
+    if case.status.occurrence.failed_attempts or case.status.occurrence.interrupted_attempts:
+        return Outcome(action_pb2.RETRYING, at_us, None, counters, goes_on=True)
+    return Outcome(action_pb2.SCHEDULED, at_us, at_us, counters, goes_on=True)
+
+
+def _after_the_retention(case: Case, counters: Counters) -> Outcome:
+    status, retention = case.status, case.spec.retention
+    if status.state == action_pb2.DELETED:
+        return Outcome(status.state, None, None, counters)
+    is_success = status.state == action_pb2.SUCCEEDED
+    ended = status.end_time if status.HasField("end_time") else status.last_attempt.end_time
+    until_us = us_of(ended) + duration_us(retention.after_success if is_success else retention.after_failure)
+    return Outcome(status.state, until_us if until_us > case.moment.now_us else None, None, counters)
 
 
 def _after_an_interruption(case: Case, counters: Counters) -> Outcome:

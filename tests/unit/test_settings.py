@@ -199,7 +199,7 @@ def test_the_variable_of_the_fast_path_is_not_a_setting() -> None:
         (
             {"CLEPSYDRA_WORKER_HEARTBEAT_MS": "6000"},
             "the worker settings contradict each other (CLEPSYDRA_WORKER_HEARTBEAT_MS): heartbeat_ms (6000) must be at "
-            "most half of lock_life_ms (10000), or one late heartbeat loses the lock",
+            "most half of lock_life_ms (6000), or one late heartbeat loses the lock",
         ),
         (
             {"CLEPSYDRA_WORKER_POLL_MIN_MS": "3000", "CLEPSYDRA_WORKER_POLL_MAX_MS": "2000"},
@@ -208,7 +208,7 @@ def test_the_variable_of_the_fast_path_is_not_a_setting() -> None:
         ),
         (
             {"CLEPSYDRA_WORKER_LEASE_MS": "5000"},
-            "the worker settings contradict each other (CLEPSYDRA_WORKER_LEASE_MS): lock_life_ms (10000) must not "
+            "the worker settings contradict each other (CLEPSYDRA_WORKER_LEASE_MS): lock_life_ms (6000) must not "
             "exceed lease_ms (5000), or the work of a dead worker is not taken up within a lease",
         ),
         (
@@ -240,7 +240,7 @@ def test_the_output_of_config_can_be_read_back(config: ConfigFile) -> None:
     loaded = load_settings(None, given, {})
     printed = as_toml(loaded)
     assert 'store = "sqlite:///a b.db"  # CLEPSYDRA_STORE' in printed
-    assert "lease_ms = 30000  # default" in printed
+    assert "lease_ms = 7500  # default" in printed
     assert tomllib.loads(printed)
     assert load_settings(config.holding(printed), {}, {}).settings == loaded.settings
 

@@ -2,17 +2,11 @@
 
 import pytest
 
+from clepsydra.core.action.attempt import attempt_id
 from clepsydra.core.action.events import Began, Decision, Succeeded
+from clepsydra.core.action.occurrence import attempt_number
 from clepsydra.core.action.spec import RETRY_DELAY_MAX_US
-from clepsydra.core.action.state_machine import (
-    ImpossibleEvent,
-    Moment,
-    attempt_id,
-    attempt_number,
-    decide,
-    idempotency_key,
-    step,
-)
+from clepsydra.core.action.state_machine import ImpossibleEvent, Moment, decide, step
 from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, State, Status
@@ -156,15 +150,15 @@ def test_a_targets_wish_is_held_to_the_longest_delay_that_a_user_could_ask_for(w
 
 def test_a_retry_keeps_the_occurrence_so_that_targets_can_recognise_it() -> None:
     life = Life(spec_of(fixed_rate(HOUR_US)), accepted_us=NOON_US)
-    first = (idempotency_key("g", life.occurrence_us), attempt_id("g", life.occurrence_us, attempt_number(life.status)))
+    first = (life.key, attempt_id("g", life.occurrence_us, attempt_number(life.status)))
     life.begin(NOON_US)
     life.fail(NOON_US)
     assert life.occurrence_us == NOON_US != life.planned_us
-    assert idempotency_key("g", life.occurrence_us) == first[0]
+    assert life.key == first[0]
     assert attempt_id("g", life.occurrence_us, attempt_number(life.status)) != first[1]
     life.begin(life.planned_us)
     life.succeed(life.planned_us)
-    assert idempotency_key("g", life.occurrence_us) != first[0]
+    assert life.key != first[0]
 
 
 def test_an_attempt_whose_end_was_never_written_is_found_out_when_its_lease_ends() -> None:

@@ -24,11 +24,12 @@ from clepsydra.core.action.events import (
     Resumed,
     RunRequested,
     Succeeded,
+    TargetChanged,
 )
 from clepsydra.core.action.state_machine import ENDED, KEPT, LIVE, ImpossibleEvent, Moment, Step, decide, step
 from clepsydra.core.times import DAY_US, END_OF_TIME_US, HOUR_US, SECOND_US, timestamp, us_of
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Attempt, Counters, Schedule, Spec, State, Status
+from clepsydra.v1.action_pb2 import Attempt, Counters, Occurrence, Schedule, Spec, State, Status
 from tests.unit.oracle import Case, outcome_of
 from tests.unit.specs import NOON_US, drift, fixed_rate, once, retry_policy, spec_of
 from tests.unit.walks import is_on_a_grid, last_us
@@ -45,6 +46,7 @@ RUNS = 1
 ATTEMPT = Attempt(number=1, id="attempt", worker="worker", start_time=timestamp(NOON_US), error="why")
 EVENTS: dict[str, list[Event]] = {
     "Accepted": [Accepted()],
+    "TargetChanged": [TargetChanged()],
     "Paused": [Paused()],
     "Resumed": [Resumed()],
     "RunRequested": [RunRequested()],
@@ -61,12 +63,13 @@ EVENTS: dict[str, list[Event]] = {
     "Expired": [Expired()],
     "Purged": [Purged()],
 }
-BY_USERS = (Accepted, Paused, Resumed, RunRequested, Cancelled, Deleted)
+BY_USERS = (Accepted, TargetChanged, Paused, Resumed, RunRequested, Cancelled, Deleted)
 
 # In which states an event has a meaning, as a table that a person has checked.
 MEANINGFUL = """
               STATE_UNSPECIFIED SCHEDULED RETRYING PAUSED SUCCEEDED FAILED EXPIRED DELETED CANCELLED
 Accepted      yes               yes       yes      yes    yes       yes    yes     yes     yes
+TargetChanged -                 yes       yes      yes    yes       yes    yes     -       yes
 Paused        -                 yes       yes      -      -         -      -       -       -
 Resumed       -                 -         -        yes    -         -      -       -       -
 RunRequested  -                 yes       yes      -      yes       yes    yes     -       yes
@@ -156,7 +159,7 @@ def _specs(event: str, start_us: int) -> list[Spec]:
             schedules,
             [(0, None), (1, None), (3, None), (0, 5 * SECOND_US)] if event == "Failed" else [(0, None)],
             (SECOND_US, HOUR_US) if event == "Began" else (HOUR_US,),
-            (0, DAY_US) if is_ending else (DAY_US,),
+            (0, DAY_US) if is_ending or event == "Purged" else (DAY_US,),
             (0, 1, 2) if event == "Interrupted" else (0,),
         )
     ]
@@ -187,7 +190,7 @@ def _statuses(state: str, start_us: int) -> Iterator[Status]:
             state=state,
             scheduled_time=timestamp(planned_us),
             occurrence_time=timestamp(occurrence_us),
-            last_attempt=Attempt(number=9, id="before"),
+            last_attempt=Attempt(number=9, id="before", end_time=timestamp(occurrence_us)),
             counters=Counters(
                 succeeded_attempts=3,
                 failed_attempts=5,
@@ -204,6 +207,10 @@ def _statuses(state: str, start_us: int) -> Iterator[Status]:
             status.occurrence.failed_attempts = failed
             status.occurrence.interrupted_attempts = interrupted
             status.occurrence.first_attempt_time.CopyFrom(timestamp(occurrence_us))
+        elif state == "PAUSED":
+            status.occurrence.MergeFrom(Occurrence(failed_attempts=failed, idempotency_key="k", superseded_attempts=1))
+        elif state in ("EXPIRED", "CANCELLED"):
+            status.end_time.CopyFrom(timestamp(occurrence_us))
         yield status
 
 
@@ -223,6 +230,7 @@ def _moments(event: Event, status: Status) -> Iterator[Moment]:
     if isinstance(event, BY_USERS):
         rows_us = (None,)
     elif isinstance(event, Purged):
+        nows_us = {planned_us - 1, planned_us, planned_us + 9 * DAY_US}
         rows_us = (planned_us,)
     for now_us, row_at_us in product(sorted(nows_us), rows_us):
         if now_us < END_OF_TIME_US:
@@ -230,17 +238,21 @@ def _moments(event: Event, status: Status) -> Iterator[Moment]:
 
 
 def _check_against_the_oracle(case: Case, result: Step) -> None:
-    fate = outcome_of(case)
+    expected = outcome_of(case)
     status = result.status
-    assert status.state == fate.state, case
-    assert status.counters == fate.counters, case
-    assert (result.at_us is None) == (fate.wanted_us is None), case
-    if fate.wanted_us is not None:
-        assert result.at_us == _moved_out_of_the_way(case, fate.wanted_us), case
-    if fate.occurrence_us is not None:
-        assert us_of(status.occurrence_time) == fate.occurrence_us, case
-        assert not status.HasField("occurrence"), case
+    assert status.state == expected.state, case
+    assert status.counters == expected.counters, case
+    assert (result.at_us is None) == (expected.wanted_us is None), case
+    if expected.wanted_us is not None:
+        assert result.at_us == _moved_out_of_the_way(case, expected.wanted_us), case
+    if expected.goes_on:
+        assert status.occurrence == case.status.occurrence, case
         assert status.reason == "", case
+    if expected.occurrence_us is not None:
+        assert us_of(status.occurrence_time) == expected.occurrence_us, case
+        assert expected.goes_on or not status.HasField("occurrence"), case
+        assert status.reason == "", case
+        assert not status.HasField("end_time"), case
         _check_the_limits(case, status)
     elif not isinstance(case.event, Accepted):
         assert status.occurrence_time == case.status.occurrence_time, case

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from clepsydra.core.action.attempt import attempt_id
 from clepsydra.core.action.events import Decision
-from clepsydra.core.action.state_machine import attempt_id, attempt_number, idempotency_key
+from clepsydra.core.action.occurrence import attempt_number
 from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Schedule, Spec
@@ -29,7 +30,7 @@ class Record:
         attempt = attempt_id("guid", life.occurrence_us, attempt_number(life.status))
         assert attempt not in self.attempt_ids
         self.attempt_ids.add(attempt)
-        key = idempotency_key("guid", life.occurrence_us)
+        key = life.key
         assert self.keys.setdefault(key, life.occurrence_us) == life.occurrence_us
 
     def goes_on(self, life: Life) -> None:
@@ -140,7 +141,8 @@ def test_a_life_from_its_first_step_to_its_last(seed: int) -> None:
         if not play.plays_on():
             break
         counters, schedule = play.life.counters, play.life.spec.schedule
-        assert play.life.state != "SCHEDULED" or not play.life.status.HasField("occurrence")
+        occurrence = play.life.status.occurrence
+        assert play.life.state != "SCHEDULED" or not (occurrence.failed_attempts or occurrence.interrupted_attempts)
         if schedule.HasField("periodic"):
             if schedule.periodic.max_runs:
                 assert counters.runs <= schedule.periodic.max_runs + play.runs_wanted_by_users

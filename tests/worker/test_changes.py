@@ -1,111 +1,127 @@
-"""A running attempt whose action is changed is cancelled within two seconds, and its outcome is not accepted."""
+"""Changes by users while an attempt runs, through a real scheduler: what is accepted, and what targets are told."""
 
 import asyncio
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
-from clepsydra.core.action.events import Accepted, Cancelled, Deleted, Event, Paused
-from clepsydra.core.limits import DELETED_RETENTION_DEFAULT_US
-from clepsydra.core.times import MINUTE_US, SECOND_US, duration
-from clepsydra.v1.action_pb2 import Spec
+from clepsydra.core.times import HOUR_US, SECOND_US, duration
+from clepsydra.scheduler.service import Scheduler
+from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.store.repair import repair
+from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import Meta, Periodic, PythonHandler, Schedule, ScheduledAction, Spec
+from clepsydra.v1.scheduler_pb2 import (
+    CreateActionRequest,
+    PauseActionRequest,
+    ResumeActionRequest,
+    RunActionRequest,
+    UpdateActionRequest,
+)
 from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
-WITHIN_US = 2 * SECOND_US
-CHANGES: dict[str, Event] = {
-    "delete": Deleted(DELETED_RETENTION_DEFAULT_US),
-    "pause": Paused(),
-    "update": Accepted(),
-    "cancel": Cancelled(),
-}
 
-
-class Watched:
-    """A handler that runs for minutes, and notes when it is cancelled."""
+class Target:
+    """A handler whose first call takes ten seconds; it writes down the key and the number of each."""
 
     def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        self.contexts: list[Context] = []
-        self.cancelled_us: list[int] = []
-        fleet.handler("long", self._run)
+        self.calls: list[tuple[str, int]] = []
+        for name in ("target", "another"):
+            fleet.handler(name, self._called)
 
-    async def _run(self, context: Context) -> None:
-        self.contexts.append(context)
-        try:
-            await asyncio.sleep(300)
-        except asyncio.CancelledError:
-            assert context.cancelled
-            self.cancelled_us.append(self._fleet.clock.now_us())
-            raise
+    async def _called(self, context: Context) -> None:
+        self.calls.append((context.idempotency_key, context.attempt_number))
+        await asyncio.sleep(10 if len(self.calls) == 1 else 0)
 
 
-@pytest.mark.parametrize("age_ms", [1, 400, 600, 20_000, 100_000])
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_action_ends_its_attempt(change: str, age_ms: int) -> None:
-    """Whatever the age of the attempt; and the worker does not hold the shard that the change comes into."""
+async def a_running_action(fleet: Fleet, spec: Spec | None = None) -> tuple[Scheduler, Target]:
+    target, scheduler = Target(fleet), Scheduler(fleet.store, fleet.clock, fleet.ids, SchedulerSettings())
+    given = Spec(handler=PythonHandler(name="target"))
+    given.MergeFrom(spec or Spec())
+    await scheduler.create(CreateActionRequest(action=ScheduledAction(meta=Meta(id="a"), spec=given)))
+    await fleet.until(lambda: len(target.calls) == 1)
+    return scheduler, target
 
+
+async def update(scheduler: Scheduler, path: str, spec: Spec) -> ScheduledAction:
+    action = ScheduledAction(meta=Meta(id="a"), spec=spec)
+    return await scheduler.update(UpdateActionRequest(action=action, update_mask=FieldMask(paths=[path])))
+
+
+@on_virtual_time
+async def test_an_attempt_that_runs_during_a_harmless_update_is_accepted_and_its_settings_stay() -> None:
+    fleet = Fleet()
+    worker = fleet.add_worker()
+    scheduler, target = await a_running_action(fleet, Spec(retention={"after_success": duration(20 * SECOND_US)}))
+
+    await update(scheduler, "spec.retention.after_success", Spec(retention={"after_success": duration(60 * SECOND_US)}))
+
+    await fleet.until(lambda: worker.tally.succeeded == 1)
+    assert (len(target.calls), worker.tally.superseded) == (1, 0)
+    # It ended by the retention that it began with; at its purge the new one is seen.
+    ended_us = fleet.clock.now_us()
+    await fleet.until(lambda: fleet.clock.now_us() > ended_us + 50 * SECOND_US)
+    assert (await fleet.status("a")).state == action_pb2.SUCCEEDED
+    await fleet.until(lambda: "a" not in fleet.store.actions)
+    assert len(target.calls) == 1
+    assert not fleet.store.rows
+
+
+@pytest.mark.parametrize("change", ["pause and resume", "another target", "repair"])
+def test_an_attempt_during_a_change_is_repeated_with_the_same_key_and_another_number(change: str) -> None:
     @on_virtual_time
-    async def story() -> None:
-        fleet = Fleet(shards=8)
-        watched = Watched(fleet)
-        # Two workers with few loops: the change seldom comes into a shard that the attempt's worker holds just then.
-        members = [fleet.add_worker(loops=1), fleet.add_worker(loops=1)]
-        action = await fleet.create("a", handler="long", attempt_timeout=duration(10 * MINUTE_US))
-        await fleet.until(lambda: bool(watched.contexts))
-        await asyncio.sleep(age_ms / 1000)
-        assert not watched.cancelled_us
-        changed_us = fleet.clock.now_us()
-        await fleet.change("a", Spec.FromString(action.spec), CHANGES[change])
-        await fleet.until(lambda: bool(watched.cancelled_us))
-        assert watched.cancelled_us[0] - changed_us <= WITHIN_US
-        await fleet.until(lambda: sum(member.tally.superseded for member in members) == 1)
-        assert len(watched.contexts) == (2 if change == "update" else 1)
-        assert (await fleet.status("a")).counters.interrupted_attempts == 0
+    async def tell() -> None:
+        fleet = Fleet()
+        worker = fleet.add_worker()
+        scheduler, target = await a_running_action(fleet)
+
+        if change == "pause and resume":
+            await scheduler.pause(PauseActionRequest(id="a"))
+            await scheduler.resume(ResumeActionRequest(id="a"))
+        elif change == "another target":
+            await update(scheduler, "spec.handler.name", Spec(handler=PythonHandler(name="another")))
+        else:
+            for key in [key for key in fleet.store.rows if key[3] == "a"]:
+                del fleet.store.rows[key]
+            async for _ in repair(fleet.store, fleet.ids):
+                pass
+
+        await fleet.until(lambda: worker.tally.succeeded == 1)
+        await fleet.until(lambda: worker.tally.superseded == 1)
+        [(first_key, first), (second_key, second)] = target.calls
+        assert (first_key, first, second) == (second_key, 1, 2)
         await fleet.assert_sound()
 
-    story()
+    tell()
 
 
 @on_virtual_time
-async def test_an_attempt_that_was_taken_over_is_cancelled() -> None:
-    """Its row came due too early, and the next attempt has begun: the version of the action tells."""
+async def test_a_run_that_a_user_asks_for_has_a_key_of_its_own() -> None:
     fleet = Fleet()
-    watched = Watched(fleet)
-    member = fleet.add_worker(lease_ms=600_000)
-    await fleet.create("a", handler="long", attempt_timeout=duration(20 * MINUTE_US))
-    await fleet.until(lambda: bool(watched.contexts))
-    [row] = [key for key in fleet.store.rows if key[3] == "a"]
-    kept = fleet.store.rows.pop(row)
-    kept.scheduled_at_us = fleet.clock.now_us()
-    fleet.store.rows[(*row[:2], kept.scheduled_at_us, *row[3:])] = kept
-    await fleet.until(lambda: len(watched.contexts) == 2)
-    await fleet.until(lambda: bool(watched.cancelled_us), WITHIN_US)
-    await fleet.until(lambda: member.tally.superseded == 1)
-    assert [context.attempt_number for context in watched.contexts] == [1, 2]
-    assert not watched.contexts[1].cancelled
+    worker = fleet.add_worker()
+    scheduler, target = await a_running_action(fleet)
+
+    await scheduler.run(RunActionRequest(id="a"))
+
+    await fleet.until(lambda: worker.tally.succeeded == 1)
+    [(first_key, first), (second_key, second)] = target.calls
+    assert first_key != second_key
+    assert (first, second) == (1, 1)
 
 
 @on_virtual_time
-async def test_nothing_is_read_while_nothing_runs_for_long() -> None:
+async def test_an_update_of_a_drifting_actions_settings_does_not_fire_it() -> None:
     fleet = Fleet()
-    reads = 0
-    versions = fleet.store.versions
+    worker = fleet.add_worker()
+    schedule = Schedule(periodic=Periodic(interval=duration(HOUR_US), mode=Periodic.DRIFT))
+    scheduler, target = await a_running_action(fleet, Spec(schedule=schedule))
+    await fleet.until(lambda: worker.tally.succeeded == 1)
+    planned = (await fleet.status("a")).scheduled_time
 
-    async def counted(action_ids: list[str]) -> object:
-        nonlocal reads
-        reads += 1
-        return await versions(action_ids)
+    answer = await update(scheduler, "spec.retry.max_attempts", Spec(retry={"max_attempts": 5}))
 
-    fleet.store.versions = counted  # type: ignore[assignment,method-assign]
-    fleet.add_worker()
-    for n in range(20):
-        await fleet.create(f"a{n}", delay_us=n * SECOND_US)
-    await fleet.until(lambda: len(fleet.started) == 20)
-    assert reads == 0
-    watched = Watched(fleet)
-    for n in range(30):
-        await fleet.create(f"b{n}", handler="long", attempt_timeout=duration(10 * MINUTE_US))
-    await fleet.until(lambda: len(watched.contexts) == 30)
-    await asyncio.sleep(10)
-    # One read for all of them, twice a second.
-    assert 15 <= reads <= 21
+    assert answer.plan_effect == ScheduledAction.KEPT
+    later_us = fleet.clock.now_us() + 60 * SECOND_US
+    await fleet.until(lambda: fleet.clock.now_us() > later_us)
+    assert ((await fleet.status("a")).scheduled_time, len(target.calls)) == (planned, 1)

@@ -9,7 +9,7 @@ from clepsydra.v1.action_pb2 import Periodic, Retention, RetryPolicy, Schedule
 from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
 
-LEASE_AND_GRACE_US = 35 * SECOND_US
+LEASE_AND_GRACE_US = 10 * SECOND_US
 
 
 @on_virtual_time

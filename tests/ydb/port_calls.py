@@ -25,7 +25,7 @@ def _change(sample: SampleInstallation) -> Call:
 
 
 def _relabel(sample: SampleInstallation) -> Call:
-    put = sample.world.relabel(sample.actions["in flight"])
+    put = sample.world.change_settings(sample.actions["in flight"])
     return lambda store: store.put([put])
 
 

@@ -18,7 +18,8 @@ from google.protobuf.message import DecodeError
 from clepsydra.core.action.attempt import Attempt, attempt_id
 from clepsydra.core.action.creation import ImpossibleNow, action_id_of, new_action
 from clepsydra.core.action.events import Began, Decision, Event, Expired, Failed, Interrupted, Purged, Succeeded
-from clepsydra.core.action.state_machine import KEPT, Moment, Step, attempt_number, decide, step
+from clepsydra.core.action.occurrence import attempt_number
+from clepsydra.core.action.state_machine import KEPT, Moment, Step, decide, step
 from clepsydra.core.plan import Begin, BeginTerms, Ended, Refusal
 from clepsydra.core.tables import Action, Advance, Due, Queue, Row
 from clepsydra.core.times import MILLISECOND_US, duration_us, set_us, us_of
@@ -154,11 +155,12 @@ def _begin_attempt(row: Row, action: Action, spec: Spec, status: Status, moment:
         target=getattr(spec, kind),
         occurrence_us=us_of(status.occurrence_time),
         number=attempt_number(status),
-        deadline_us=max(moment.now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
+        timeout_us=duration_us(spec.attempt_timeout),
         lease_ends_us=to_us - terms.grace_us,
         worker=terms.worker,
         spec=spec,
         status=status,
+        kept_key=status.occurrence.idempotency_key,
     )
 
 

@@ -36,4 +36,4 @@ LEASE_MAX_US = 10 * MINUTE_US
 GRACE_MAX_US = MINUTE_US
 
 # A shard lock without a heartbeat for this long is stale, unless workers are set otherwise.
-LOCK_LIFE_DEFAULT_US = 10 * SECOND_US
+LOCK_LIFE_DEFAULT_US = 6 * SECOND_US

@@ -25,7 +25,8 @@ class Put(NamedTuple):
 
     It takes effect if the action still is as it was `seen`: same guid, same `status_scheduled_at`, same meta; or, where
     nothing was seen, if it is absent. With `shard_id` it starts a new life and appends that life's row to
-    `incoming_queue`; without one it changes the meta alone, and then nothing but the meta is compared.
+    `incoming_queue`. Without one it changes meta and spec alone, and then nothing but the meta is compared, which every
+    change by a user changes.
     """
 
     seen: Action | None

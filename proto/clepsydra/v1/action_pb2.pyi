@@ -33,16 +33,28 @@ DELETED: State
 CANCELLED: State
 
 class ScheduledAction(_message.Message):
-    __slots__ = ("meta", "spec", "status", "running")
+    __slots__ = ("meta", "spec", "status", "running", "plan_effect")
+    class PlanEffect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        PLAN_EFFECT_UNSPECIFIED: _ClassVar[ScheduledAction.PlanEffect]
+        KEPT: _ClassVar[ScheduledAction.PlanEffect]
+        KEPT_IN_NEW_LIFE: _ClassVar[ScheduledAction.PlanEffect]
+        PLANNED_AFRESH: _ClassVar[ScheduledAction.PlanEffect]
+    PLAN_EFFECT_UNSPECIFIED: ScheduledAction.PlanEffect
+    KEPT: ScheduledAction.PlanEffect
+    KEPT_IN_NEW_LIFE: ScheduledAction.PlanEffect
+    PLANNED_AFRESH: ScheduledAction.PlanEffect
     META_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
+    PLAN_EFFECT_FIELD_NUMBER: _ClassVar[int]
     meta: Meta
     spec: Spec
     status: Status
     running: Running
-    def __init__(self, meta: _Optional[_Union[Meta, _Mapping]] = ..., spec: _Optional[_Union[Spec, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., running: _Optional[_Union[Running, _Mapping]] = ...) -> None: ...
+    plan_effect: ScheduledAction.PlanEffect
+    def __init__(self, meta: _Optional[_Union[Meta, _Mapping]] = ..., spec: _Optional[_Union[Spec, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., running: _Optional[_Union[Running, _Mapping]] = ..., plan_effect: _Optional[_Union[ScheduledAction.PlanEffect, str]] = ...) -> None: ...
 
 class Running(_message.Message):
     __slots__ = ("worker", "start_time", "lease_end_time", "attempt_number")
@@ -84,7 +96,7 @@ class Meta(_message.Message):
     def __init__(self, id: _Optional[str] = ..., guid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., applied_requests: _Optional[_Iterable[_Union[AppliedRequest, _Mapping]]] = ...) -> None: ...
 
 class AppliedRequest(_message.Message):
-    __slots__ = ("request_id", "guid", "revision", "etag", "time", "fingerprint", "cancelled_attempt")
+    __slots__ = ("request_id", "guid", "revision", "etag", "time", "fingerprint", "cancelled_attempt", "plan_effect")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     GUID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +104,7 @@ class AppliedRequest(_message.Message):
     TIME_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    PLAN_EFFECT_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     guid: str
     revision: int
@@ -99,7 +112,8 @@ class AppliedRequest(_message.Message):
     time: _timestamp_pb2.Timestamp
     fingerprint: bytes
     cancelled_attempt: bool
-    def __init__(self, request_id: _Optional[str] = ..., guid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., cancelled_attempt: bool = ...) -> None: ...
+    plan_effect: ScheduledAction.PlanEffect
+    def __init__(self, request_id: _Optional[str] = ..., guid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., cancelled_attempt: bool = ..., plan_effect: _Optional[_Union[ScheduledAction.PlanEffect, str]] = ...) -> None: ...
 
 class Spec(_message.Message):
     __slots__ = ("schedule", "retry", "attempt_timeout", "start_deadline", "retention", "interruption_limit", "remembered_attempts", "http", "handler", "log")
@@ -222,7 +236,7 @@ class LogLine(_message.Message):
     def __init__(self, message: _Optional[str] = ...) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("state", "scheduled_time", "occurrence_time", "counters", "last_attempt", "reason", "occurrence", "removable_time", "attempts")
+    __slots__ = ("state", "scheduled_time", "occurrence_time", "counters", "last_attempt", "reason", "occurrence", "removable_time", "attempts", "end_time")
     STATE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULED_TIME_FIELD_NUMBER: _ClassVar[int]
     OCCURRENCE_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -232,6 +246,7 @@ class Status(_message.Message):
     OCCURRENCE_FIELD_NUMBER: _ClassVar[int]
     REMOVABLE_TIME_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
     state: State
     scheduled_time: _timestamp_pb2.Timestamp
     occurrence_time: _timestamp_pb2.Timestamp
@@ -241,7 +256,8 @@ class Status(_message.Message):
     occurrence: Occurrence
     removable_time: _timestamp_pb2.Timestamp
     attempts: _containers.RepeatedCompositeFieldContainer[Attempt]
-    def __init__(self, state: _Optional[_Union[State, str]] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., last_attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ..., occurrence: _Optional[_Union[Occurrence, _Mapping]] = ..., removable_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ...) -> None: ...
+    end_time: _timestamp_pb2.Timestamp
+    def __init__(self, state: _Optional[_Union[State, str]] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., last_attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ..., occurrence: _Optional[_Union[Occurrence, _Mapping]] = ..., removable_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Counters(_message.Message):
     __slots__ = ("succeeded_attempts", "failed_attempts", "interrupted_attempts", "consecutive_failed_attempts", "consecutive_interrupted_attempts", "runs", "missed_occurrences", "expired_occurrences", "cancelled_occurrences", "cancelled_attempts")
@@ -268,14 +284,18 @@ class Counters(_message.Message):
     def __init__(self, succeeded_attempts: _Optional[int] = ..., failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., consecutive_failed_attempts: _Optional[int] = ..., consecutive_interrupted_attempts: _Optional[int] = ..., runs: _Optional[int] = ..., missed_occurrences: _Optional[int] = ..., expired_occurrences: _Optional[int] = ..., cancelled_occurrences: _Optional[int] = ..., cancelled_attempts: _Optional[int] = ...) -> None: ...
 
 class Occurrence(_message.Message):
-    __slots__ = ("failed_attempts", "interrupted_attempts", "first_attempt_time")
+    __slots__ = ("failed_attempts", "interrupted_attempts", "first_attempt_time", "idempotency_key", "superseded_attempts")
     FAILED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     INTERRUPTED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     FIRST_ATTEMPT_TIME_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    SUPERSEDED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     failed_attempts: int
     interrupted_attempts: int
     first_attempt_time: _timestamp_pb2.Timestamp
-    def __init__(self, failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., first_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    idempotency_key: str
+    superseded_attempts: int
+    def __init__(self, failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., first_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., superseded_attempts: _Optional[int] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("number", "id", "start_time", "end_time", "worker", "outcome", "error", "occurrence_time", "scheduled_time", "lateness")

@@ -127,7 +127,8 @@ class SchedulerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAction(self, request, context):
-        """Gives the action a new life with a fresh status, unless labels alone are changed. A paused action stays paused.
+        """Another schedule gives the action a new life with a fresh status, another target a new life with the same plan. Any
+        other change keeps guid, status and plan. A paused action stays paused. `plan_effect` says which it was.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -169,7 +170,8 @@ class SchedulerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ResumeAction(self, request, context):
-        """A paused action goes on with its next occurrence, or at once if its only one has passed.
+        """A paused action goes on with its next occurrence, or at once if its only one has passed. An occurrence that goes on
+        keeps its attempts and its idempotency key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

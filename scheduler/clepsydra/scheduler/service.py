@@ -18,6 +18,7 @@ from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
 from clepsydra.scheduler.writes.mutations import Cancel, Command, Delete, Mutation, Stamp, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
+from clepsydra.store.errors import StoreLost
 from clepsydra.store.port import Action, Store
 from clepsydra.v1.action_pb2 import ScheduledAction
 from clepsydra.v1.scheduler_pb2 import (
@@ -55,6 +56,10 @@ class Scheduler:
         self._deleted_retention_us = settings.deleted_retention_us
         self._pipeline = WritePipeline(store, clock, ids, settings)
         self._inspections = Inspections(store, clock, self._pipeline)
+
+    async def store_lost(self) -> StoreLost:
+        """Wait until the store says that this process may not use it any more: then the process has to end."""
+        return await self._pipeline.store_lost()
 
     async def create(self, request: CreateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         return ScheduledAction.FromString(await self.create_encoded(request, remaining_s))
@@ -100,7 +105,10 @@ class Scheduler:
         return response
 
     async def update(self, request: UpdateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
-        return to_message(await self._change(Update(request, self._stamp()), remaining_s))
+        mutation = Update(request, self._stamp())
+        action = to_message(await self._change(mutation, remaining_s))
+        action.plan_effect = mutation.plan_effect
+        return action
 
     async def delete(self, request: DeleteActionRequest, remaining_s: float | None = None) -> DeleteActionResponse:
         await self._change(Delete(request, self._stamp(), self._deleted_retention_us), remaining_s)

@@ -2,8 +2,9 @@
 
 A repair needs no method of its own in the port. A broken action gets a new life by the same compare-and-set as a change
 by a user: the status stays, the guid is new, and one row is appended for the time that the status plans. All its
-earlier rows are stale from then on, and the outcome of an attempt in flight is not accepted; the attempt begins again.
-So a repair can run against a live installation, late, twice, or beside another repair, and leaves sound actions alone.
+earlier rows are stale from then on, and the outcome of an attempt in flight is not accepted; another attempt begins,
+with the same idempotency key. So a repair can run against a live installation, late, twice, or beside another repair,
+and leaves sound actions alone.
 
     plan = plan_repair(await store.audit(20))                   # what a repair would do
     async with aclosing(repair(store, ids)) as slices:          # does it, one slice at a time
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from clepsydra.core.action.occurrence import carry_over
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.core.times import END_OF_TIME_US, set_us
@@ -104,6 +106,7 @@ def _new_life(action: Action, guid: str, now_us: int) -> Action:
     except DecodeError:
         # The messages stay as they are: the columns are enough to give the action a row, and to delete it.
         return action._replace(guid=guid)
+    carry_over(status, action.guid, now_us)
     meta.guid = guid
     # As in every life that replaces another: the call that made the earlier one may still be retried.
     set_us(status.removable_time, now_us + DELETED_RETENTION_MIN_US)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from clepsydra.core.action.attempt import Attempt, Result, idempotency_key
+from clepsydra.core.action.attempt import Attempt, Result
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -12,8 +12,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Context:
     """The attempt, as a handler or an HTTP target sees it.
 
-    `idempotency_key` is the same for every attempt at one occurrence of one life of the action: a target that
-    remembers it can tell a repetition from new work.
+    `idempotency_key` is the same for every attempt at one occurrence of the action, even if the action is paused,
+    resumed or given another target meanwhile: a target that remembers it can tell a repetition from new work.
 
     `cancelled` becomes true when the attempt is given up: its deadline has passed, its lease was lost, or its worker
     stops. A coroutine also receives a `CancelledError`. A thread cannot be stopped from outside: a handler that runs in
@@ -71,16 +71,34 @@ class Context:
         return _at(self.deadline_us)
 
 
+class SharedCall:
+    """One call of a target that executes these many attempts."""
+
+    __slots__ = ("_left", "attempts")
+
+    def __init__(self, attempts: int) -> None:
+        self.attempts = attempts
+        self._left = attempts
+
+    def ends_with_one_less(self) -> bool:
+        self._left -= 1
+        return self._left == 0
+
+
 class RunningAttempt:
     # In the loop that executes it: the task, from its start to its end. The engine's loop must not touch it.
     task: asyncio.Task[None] | None = None
     # The attempts that one call of a target executes, this one included, except those that were cancelled.
     group: "dict[RunningAttempt, None] | None" = None
+    # None: its call executes no other attempt.
+    call: SharedCall | None = None
     # Set while the lease is being extended: the row is moving, so the attempt must not be finished.
     extension: "asyncio.Future[None] | None" = None
     # The result of an attempt that was cancelled, and when it is given up if it has not ended by then.
     cancelled_with: Result | None = None
     gives_up_us = 0
+    # When this process noticed that its lease has ended; 0 if it has not.
+    lease_over_us = 0
     # Its outcome is known and nothing can cancel it any more.
     has_ended = False
     _context: Context | None = None
@@ -98,7 +116,7 @@ class RunningAttempt:
                 action_id=action.action_id,
                 attempt_id=attempt.id,
                 attempt_number=attempt.number,
-                idempotency_key=idempotency_key(action.guid, attempt.occurrence_us),
+                idempotency_key=attempt.idempotency_key,
                 occurrence_us=attempt.occurrence_us,
                 scheduled_us=action.scheduled_at_us,
                 deadline_us=attempt.deadline_us,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from clepsydra.core.action.occurrence import key_in_life
 from clepsydra.core.limits import ERROR_TEXT_LENGTH
 from clepsydra.core.tables import Action, Row
 from clepsydra.core.times import set_us
@@ -23,11 +24,6 @@ class Result:
 SUCCESS = Result(action_pb2.Attempt.SUCCESS)
 
 
-def idempotency_key(guid: str, occurrence_us: int) -> str:
-    """The same for every attempt at one occurrence of one life, and for nothing else."""
-    return f"{guid}-{occurrence_us}"
-
-
 def attempt_id(guid: str, occurrence_us: int, number: int) -> str:
     return f"{guid}-{occurrence_us}-{number}"
 
@@ -36,6 +32,7 @@ class Attempt:
     """The action is as it was when the attempt began. `row` is the fencing token: where the row lies while it runs."""
 
     __slots__ = (
+        "_kept_key",
         "_spec",
         "_status",
         "action",
@@ -47,6 +44,7 @@ class Attempt:
         "row",
         "started_us",
         "target",
+        "timeout_us",
         "worker",
     )
 
@@ -58,11 +56,12 @@ class Attempt:
         target: Any,
         occurrence_us: int,
         number: int,
-        deadline_us: int,
+        timeout_us: int,
         lease_ends_us: int,
         worker: str,
         spec: Spec | None = None,
         status: Status | None = None,
+        kept_key: str = "",
     ) -> None:
         self.row = row
         self.action = action
@@ -72,13 +71,27 @@ class Attempt:
         self.occurrence_us = occurrence_us
         # Within its occurrence, from 1.
         self.number = number
-        self.deadline_us = deadline_us
+        # It counts from the start of execution, which is only then known.
+        self.timeout_us = timeout_us
+        self.deadline_us = 0
         # When it must have ended or been extended. The row lies a grace later, the time to write the outcome.
         self.lease_ends_us = lease_ends_us
         self.worker = worker
         self.started_us = 0
         self._spec = spec
         self._status = status
+        # The idempotency key of an occurrence that was planned in an earlier life.
+        self._kept_key = kept_key
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at one occurrence, and for nothing else."""
+        return self._kept_key or key_in_life(self.action.guid, self.occurrence_us)
+
+    def start(self, now_us: int) -> None:
+        """From now on it is executed."""
+        self.started_us = now_us
+        self.deadline_us = now_us + self.timeout_us
 
     @property
     def id(self) -> str:

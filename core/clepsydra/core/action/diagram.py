@@ -25,25 +25,35 @@ from clepsydra.core.action.events import (
     Resumed,
     RunRequested,
     Succeeded,
+    TargetChanged,
 )
 from clepsydra.core.action.state_machine import ALLOWED_STATES, Moment, decide, step
-from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US, duration, timestamp, us_of
+from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US, YEAR_US, duration, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Once, Periodic, Retention, RetryPolicy, Schedule, Spec, Status
 
 START_US = DAY_US
 NOWHERE = "[*]"
 
-BY_USERS: tuple[Event, ...] = (Accepted(), Paused(), Resumed(), RunRequested(), Cancelled(), Deleted(MINUTE_US))
+_ATTEMPT = Attempt(end_time=timestamp(START_US))
+BY_USERS: tuple[Event, ...] = (
+    Accepted(),
+    TargetChanged(),
+    Paused(),
+    Resumed(),
+    RunRequested(),
+    Cancelled(),
+    Deleted(MINUTE_US),
+)
 BY_WORKERS: dict[Decision, tuple[Event, ...]] = {
     Decision.BEGIN: (Began(MINUTE_US, SECOND_US),),
     Decision.EXPIRE: (Expired(),),
     # A row at the end of a lease: the attempt ended before that, or its outcome was never written.
     Decision.INTERRUPT: (
-        Succeeded(Attempt()),
-        Failed(Attempt()),
-        Failed(Attempt(), retryable=False),
-        Interrupted(Attempt()),
+        Succeeded(_ATTEMPT),
+        Failed(_ATTEMPT),
+        Failed(_ATTEMPT, retryable=False),
+        Interrupted(_ATTEMPT),
     ),
     Decision.PURGE: (Purged(),),
     Decision.WAIT: (),
@@ -130,8 +140,8 @@ def _explore(spec: Spec, found: Arrows) -> None:
         if standing.kind() in seen:
             continue
         seen.add(standing.kind())
-        for event, moment in _possible(spec, standing):
-            result = step(spec, standing.status, event, moment)
+        for wanted, event, moment in _possible(spec, standing):
+            result = step(wanted, standing.status, event, moment)
             source = _name(standing.status)
             target = NOWHERE if result.at_us is None else _name(result.status)
             found.setdefault((source, target), set()).add(type(event).__name__)
@@ -139,17 +149,27 @@ def _explore(spec: Spec, found: Arrows) -> None:
                 waiting.append(Standing(result.status, result.at_us, moment.now_us))
 
 
-def _possible(spec: Spec, standing: Standing) -> Iterator[tuple[Event, Moment]]:
+def _possible(spec: Spec, standing: Standing) -> Iterator[tuple[Spec, Event, Moment]]:
     """What users and workers can do next, soon or after some days."""
     status, row_at_us, now_us = standing
     for wait_us in (0, 3 * DAY_US):
         for event in BY_USERS:
             if status.state in ALLOWED_STATES[type(event)]:
-                yield event, Moment(now_us + wait_us)
+                yield spec, event, Moment(now_us + wait_us)
         if row_at_us is not None:
             due_us = max(now_us, row_at_us) + wait_us
             for event in BY_WORKERS[decide(spec, status, row_at_us, due_us)]:
-                yield event, Moment(due_us, row_at_us)
+                yield spec, event, Moment(due_us, row_at_us)
+                if isinstance(event, Purged):
+                    yield _kept_longer(spec), event, Moment(due_us, row_at_us)
+
+
+def _kept_longer(spec: Spec) -> Spec:
+    """The spec after a user has made the retention longer."""
+    changed = Spec()
+    changed.CopyFrom(spec)
+    changed.retention.CopyFrom(Retention(after_success=duration(YEAR_US), after_failure=duration(YEAR_US)))
+    return changed
 
 
 def _name(status: Status) -> str:

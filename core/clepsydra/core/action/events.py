@@ -12,7 +12,12 @@ from clepsydra.v1.action_pb2 import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A user created the action, or changed what it does: a new life with a fresh status."""
+    """A user created the action, or changed its schedule: a new life with a fresh status."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChanged:
+    """A user changed what the action does, and not when: a new life that goes on with the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Purged:
 
 Event = (
     Accepted
+    | TargetChanged
     | Paused
     | Resumed
     | RunRequested

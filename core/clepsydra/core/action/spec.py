@@ -157,16 +157,20 @@ def fill_in(spec: Spec, now_us: int) -> str | None:
     if given_start != "start_time":
         delay_us = duration_us(schedule.delay) if given_start == "delay" else 0
         set_us(schedule.start_time, now_us + delay_us)
-    if not schedule.HasField("periodic"):
-        schedule.once.SetInParent()
-    elif schedule.periodic.mode == Periodic.MODE_UNSPECIFIED:
-        schedule.periodic.mode = Periodic.FIXED_RATE
+    fill_in_recurrence(schedule)
     kind = spec.WhichOneof("target")
     if kind is not None:
         KINDS[kind].fill_in(getattr(spec, kind))
     _fill_in_retry_delays(spec.retry)
     _fill_in_missing(spec, DEFAULTS)
     return given_start
+
+
+def fill_in_recurrence(schedule: Schedule) -> None:
+    if not schedule.HasField("periodic"):
+        schedule.once.SetInParent()
+    elif schedule.periodic.mode == Periodic.MODE_UNSPECIFIED:
+        schedule.periodic.mode = Periodic.FIXED_RATE
 
 
 def _fill_in_retry_delays(retry: RetryPolicy) -> None:

@@ -28,10 +28,12 @@ from clepsydra.core.action.events import (
     Resumed,
     RunRequested,
     Succeeded,
+    TargetChanged,
 )
 from clepsydra.core.action.memory import keep_occurrence, remember
+from clepsydra.core.action.occurrence import had_attempts
 from clepsydra.core.action.retry import attempts_are_used_up, requested_delay_us, retry_delay_us, would_take_too_long
-from clepsydra.core.action.schedule import first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
+from clepsydra.core.action.schedule import Next, first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
 from clepsydra.core.times import END_OF_TIME_US, duration_us, set_us, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
@@ -82,23 +84,12 @@ def decide(spec: Spec, status: Status, row_at_us: int, now_us: int) -> Decision:
     return Decision.BEGIN
 
 
-def attempt_number(status: Status) -> int:
-    """The number of the next attempt within its occurrence."""
-    occurrence = status.occurrence
-    return occurrence.failed_attempts + occurrence.interrupted_attempts + 1
-
-
-def idempotency_key(guid: str, occurrence_us: int) -> str:
-    """The same for every attempt at one occurrence of one life, and for nothing else."""
-    return f"{guid}-{occurrence_us}"
-
-
-def attempt_id(guid: str, occurrence_us: int, number: int) -> str:
-    return f"{guid}-{occurrence_us}-{number}"
-
-
 def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> Step:
     return _plan_if_any(spec, Status(), first_occurrence(spec.schedule, moment.now_us), moment)
+
+
+def _target_changed(_spec: Spec, status: Status, _event: TargetChanged, _moment: Moment) -> Step:
+    return Step(_copy(status), us_of(status.scheduled_time))
 
 
 def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Step:
@@ -113,6 +104,8 @@ def _resumed(spec: Spec, status: Status, _event: Resumed, moment: Moment) -> Ste
     occurrence_us = us_of(status.occurrence_time)
     following = resumed_occurrence(spec.schedule, occurrence_us, status.counters.runs, moment.now_us)
     resumed.counters.missed_occurrences += following.missed
+    if following == Next(max(occurrence_us, moment.now_us), 0):
+        return _plan_again(resumed, max(occurrence_us, moment.now_us), moment)
     return _plan_if_any(spec, resumed, following.at_us, moment)
 
 
@@ -218,7 +211,13 @@ def _expired(spec: Spec, status: Status, _event: Expired, moment: Moment) -> Ste
     return _go_on(spec, expired, moment, action_pb2.EXPIRED, "it could not start within its start deadline")
 
 
-def _purged(_spec: Spec, status: Status, _event: Purged, moment: Moment) -> Step:
+def _purged(spec: Spec, status: Status, _event: Purged, moment: Moment) -> Step:
+    if status.state in ENDED:
+        ended = status.end_time if status.HasField("end_time") else status.last_attempt.end_time
+        kept_until_us = us_of(ended) + _retention_us(spec, status.state)
+        if kept_until_us > moment.now_us:
+            # A user made the retention longer since the action ended.
+            return _plan(_copy(status), kept_until_us, moment)
     return _remove(_copy(status), moment)
 
 
@@ -237,13 +236,18 @@ def _go_on(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State,
 def _end(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:
     status.state = ending
     status.reason = reason
-    retention = spec.retention
-    kept = retention.after_success if ending == action_pb2.SUCCEEDED else retention.after_failure
-    kept_us = duration_us(kept)
+    if ending in (action_pb2.EXPIRED, action_pb2.CANCELLED):
+        set_us(status.end_time, moment.now_us)
+    kept_us = _retention_us(spec, ending)
     # A change by a user always makes a row; a worker purges it as soon as it sees it.
     if kept_us == 0 and moment.row_at_us is not None:
         return _remove(status, moment)
     return _plan(status, moment.now_us + kept_us, moment)
+
+
+def _retention_us(spec: Spec, ending: int) -> int:
+    retention = spec.retention
+    return duration_us(retention.after_success if ending == action_pb2.SUCCEEDED else retention.after_failure)
 
 
 def _remove(status: Status, moment: Moment) -> Step:
@@ -265,8 +269,22 @@ def _plan_occurrence(status: Status, at_us: int, moment: Moment) -> Step:
     keep_occurrence(status)
     status.reason = ""
     status.ClearField("occurrence")
+    status.ClearField("end_time")
     status.state = action_pb2.SCHEDULED
     set_us(status.occurrence_time, at_us)
+    return _plan(status, at_us, moment)
+
+
+def _plan_again(status: Status, at_us: int, moment: Moment) -> Step:
+    """Go on with the same occurrence: its key and its attempts stay."""
+    status.reason = ""
+    if had_attempts(status):
+        status.state = action_pb2.RETRYING
+    else:
+        # The start deadline counts from here: the user who resumes an action wants it to start.
+        keep_occurrence(status)
+        status.state = action_pb2.SCHEDULED
+        set_us(status.occurrence_time, at_us)
     return _plan(status, at_us, moment)
 
 
@@ -282,7 +300,7 @@ def _plan(status: Status, at_us: int, moment: Moment) -> Step:
 
 
 def _start_deadline_has_passed(spec: Spec, status: Status, now_us: int) -> bool:
-    if not spec.HasField("start_deadline") or attempt_number(status) > 1:
+    if not spec.HasField("start_deadline") or had_attempts(status):
         return False
     return now_us > us_of(status.occurrence_time) + duration_us(spec.start_deadline)
 
@@ -303,6 +321,7 @@ _ANY_STATE = frozenset(action_pb2.State.values())
 # The states in which an event can happen. The diagram in docs/ is drawn from this table and from `step` itself.
 ALLOWED_STATES: dict[type[Any], frozenset[int]] = {
     Accepted: _ANY_STATE,
+    TargetChanged: LIVE | ENDED | {action_pb2.PAUSED},
     Paused: LIVE,
     Resumed: frozenset({action_pb2.PAUSED}),
     RunRequested: LIVE | ENDED,
@@ -318,6 +337,7 @@ ALLOWED_STATES: dict[type[Any], frozenset[int]] = {
 
 _TRANSITIONS: dict[type[Any], Callable[[Spec, Status, Any, Moment], Step]] = {
     Accepted: _accepted,
+    TargetChanged: _target_changed,
     Paused: _paused,
     Resumed: _resumed,
     RunRequested: _run_requested,

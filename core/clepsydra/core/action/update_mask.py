@@ -13,6 +13,7 @@ from clepsydra.v1.action_pb2 import ScheduledAction, Spec
 
 LABELS = "meta.labels"
 _SPEC = "spec"
+_START_TIME = "spec.schedule.start_time"
 _PATH_LENGTH = 255
 
 
@@ -34,6 +35,11 @@ def mask_path(path: str) -> Violations:
 def updates_spec(paths: Iterable[str]) -> bool:
     """Whether the mask names more than the labels."""
     return any(path != LABELS for path in paths)
+
+
+def clears_start(paths: Iterable[str]) -> bool:
+    """Whether the mask names the start itself: without a value it then means now, as in a creation."""
+    return _START_TIME in paths
 
 
 def merge_spec(stored: Spec, given: Spec, paths: Iterable[str]) -> None:

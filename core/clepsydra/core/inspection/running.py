@@ -5,7 +5,8 @@ A row at the time that its action is planned for waits; a row at a later time be
 
 from collections.abc import Iterable, Sequence
 
-from clepsydra.core.action.state_machine import LIVE, attempt_number
+from clepsydra.core.action.occurrence import attempt_number
+from clepsydra.core.action.state_machine import LIVE
 from clepsydra.core.ids import is_extension, is_same_worker
 from clepsydra.core.limits import GRACE_MAX_US, LEASE_MAX_US
 from clepsydra.core.tables import Action, LiveRow, LockRow, Queue

@@ -87,7 +87,7 @@ _META_FIELDS: dict[str, Rule] = {
 }
 
 
-_ACTION_FIELDS: dict[str, Rule] = {"status": any_value, "running": any_value}
+_ACTION_FIELDS: dict[str, Rule] = {"status": any_value, "running": any_value, "plan_effect": any_value}
 
 
 def _action(spec: Rule, *, required: tuple[str, ...], required_of_meta: tuple[str, ...] = ()) -> Rule:

@@ -14,7 +14,7 @@ from clepsydra.core.validation.rules import FieldViolation
 from clepsydra.scheduler.codec import with_applied_requests
 from clepsydra.scheduler.errors import InvalidArgument
 from clepsydra.store.port import Action
-from clepsydra.v1.action_pb2 import AppliedRequest
+from clepsydra.v1.action_pb2 import AppliedRequest, ScheduledAction
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
 
 _FINGERPRINT_BYTES = 16
@@ -59,6 +59,7 @@ def remember(
     revision: int,
     earlier: Applied,
     now_us: int,
+    plan_effect: ScheduledAction.PlanEffect = ScheduledAction.PLAN_EFFECT_UNSPECIFIED,
     *,
     cancelled_attempt: bool = False,
 ) -> Action:
@@ -72,6 +73,7 @@ def remember(
             time=timestamp(now_us),
             fingerprint=key.fingerprint,
             cancelled_attempt=cancelled_attempt,
+            plan_effect=plan_effect,
         )
         earlier = (*earlier, applied)[-APPLIED_REQUESTS:]
     return with_applied_requests(action, earlier) if earlier else action

@@ -8,10 +8,12 @@ action changed in between. Guid, shard and time are chosen before the first try,
 from typing import Any, NamedTuple, Protocol
 
 from clepsydra.core.action.attempt import attempt_id
-from clepsydra.core.action.creation import FIRST_REVISION, ImpossibleNow, accept, etag_of, new_action
+from clepsydra.core.action.creation import FIRST_REVISION, ImpossibleNow, etag_of, new_action
 from clepsydra.core.action.events import Cancelled, Deleted, Event, Paused, Resumed, RunRequested
-from clepsydra.core.action.state_machine import ENDED, ImpossibleEvent, Moment, attempt_number, step
-from clepsydra.core.action.update_mask import LABELS, merge_spec, updates_spec
+from clepsydra.core.action.occurrence import attempt_number, carry_over
+from clepsydra.core.action.state_machine import ENDED, ImpossibleEvent, Moment, step
+from clepsydra.core.action.update import Updated, keep_start, update_plan
+from clepsydra.core.action.update_mask import LABELS, clears_start, merge_spec, updates_spec
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.core.times import set_us, us_of
 from clepsydra.core.validation.requests import spec_violations
@@ -28,7 +30,7 @@ from clepsydra.scheduler.errors import (
 from clepsydra.scheduler.writes.idempotency import Applied, IdempotencyKey, find_applied, key_of, remember
 from clepsydra.store.port import Action, Put
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import AppliedRequest, Attempt, Meta, Running, ScheduledAction, Spec, Status
+from clepsydra.v1.action_pb2 import AppliedRequest, Attempt, Meta, Running, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import (
     CancelActionRequest,
     CreateActionRequest,
@@ -90,6 +92,9 @@ class Create:
 
 
 class Update:
+    # What the last plan does to the plan of the action.
+    plan_effect = ScheduledAction.PLAN_EFFECT_UNSPECIFIED
+
     def __init__(self, request: UpdateActionRequest, stamp: Stamp) -> None:
         self.action_id = request.action.meta.id
         self.request = request
@@ -110,25 +115,29 @@ class Update:
         if LABELS in paths or (not paths and self.request.action.meta.labels):
             action.meta.ClearField("labels")
             action.meta.labels.update(self.request.action.meta.labels)
-        revision = action.meta.revision
-        if paths and not updates_spec(paths):
-            response = encode(action)
-            put = _same_life(response, revision, self._key, stored.applied, self._stamp, current)
-            return self._unless_validate_only(response, put)
-        if paths:
-            merge_spec(action.spec, self.request.action.spec, paths)
-            _check_spec(action.spec)
-        else:
-            action.spec.CopyFrom(self.request.action.spec)
-        _new_guid(action.meta, self._stamp)
-        was_paused = action.status.state == action_pb2.PAUSED
-        action.status.CopyFrom(_accepted(action.spec, self._stamp.now_us))
-        if was_paused:
-            # A user who changes what the action does has not asked to resume it.
-            _apply(action, Paused(), self._stamp.now_us)
-        response = encode(action)
-        put = _new_life(response, revision, self._key, stored.applied, self._stamp, current)
+        self.plan_effect = ScheduledAction.KEPT
+        if not paths or updates_spec(paths):
+            self._update_spec(action)
+        revision, response = action.meta.revision, encode(action)
+        in_life = _same_life if self.plan_effect == ScheduledAction.KEPT else _new_life
+        put = in_life(response, revision, self._key, stored.applied, self._stamp, current, self.plan_effect)
         return self._unless_validate_only(response, put)
+
+    def _update_spec(self, action: ScheduledAction) -> None:
+        """Change spec, status and guid of the stored action in place."""
+        before, spec, paths = Spec(), action.spec, self.request.update_mask.paths
+        before.CopyFrom(spec)
+        if paths:
+            merge_spec(spec, self.request.action.spec, paths)
+            _check_spec(spec)
+        else:
+            spec.CopyFrom(self.request.action.spec)
+        if not clears_start(paths):
+            keep_start(spec.schedule, before.schedule)
+        status, self.plan_effect = _updated(before, action, self._stamp.now_us)
+        if self.plan_effect != ScheduledAction.KEPT:
+            action.status.CopyFrom(status)
+            _new_guid(action.meta, self._stamp)
 
     def _create(self, current: Action | None, stored: DecodedAction | None) -> Plan:
         """Without a stored action there is nothing to merge with, and a mask means nothing."""
@@ -139,10 +148,12 @@ class Update:
         _check_spec(self.request.action.spec)
         response = _created(self.request.action, self.action_id, self._stamp.guid, self._stamp.now_us)
         earlier = () if stored is None else stored.applied
-        put = _new_life(response, FIRST_REVISION, self._key, earlier, self._stamp, current)
+        self.plan_effect = ScheduledAction.PLANNED_AFRESH
+        put = _new_life(response, FIRST_REVISION, self._key, earlier, self._stamp, current, self.plan_effect)
         return self._unless_validate_only(response, put)
 
     def _first_response(self, applied: AppliedRequest, stored: DecodedAction) -> Action:
+        self.plan_effect = applied.plan_effect
         if applied.revision == FIRST_REVISION:
             return _created(self.request.action, self.action_id, applied.guid, us_of(applied.time))
         return _response_to_repetition(applied, stored)
@@ -204,6 +215,7 @@ class Command:
         _check_etag(self.request.etag, stored)
         action = stored.action
         event = self._event_in(action)
+        carry_over(action.status, action.meta.guid, self._stamp.now_us)
         _next_revision(action.meta, self._stamp)
         _new_guid(action.meta, self._stamp)
         try:
@@ -306,12 +318,11 @@ def _created(given: ScheduledAction, action_id: str, guid: str, now_us: int) -> 
         raise InvalidArgument(error.violations) from error
 
 
-def _accepted(spec: Spec, now_us: int) -> Status:
+def _updated(before: Spec, action: ScheduledAction, now_us: int) -> Updated:
     try:
-        status, _ = accept(spec, now_us)
+        return update_plan(before, action.spec, action.status, action.meta.guid, now_us)
     except ImpossibleNow as error:
         raise InvalidArgument(error.violations) from error
-    return status
 
 
 def _check_spec(spec: Spec) -> None:
@@ -352,10 +363,11 @@ def _new_life(
     earlier: Applied,
     stamp: Stamp,
     seen: Action | None,
+    plan_effect: ScheduledAction.PlanEffect = ScheduledAction.PLAN_EFFECT_UNSPECIFIED,
     *,
     cancelled_attempt: bool = False,
 ) -> Put:
-    row = remember(key, response, revision, earlier, stamp.now_us, cancelled_attempt=cancelled_attempt)
+    row = remember(key, response, revision, earlier, stamp.now_us, plan_effect, cancelled_attempt=cancelled_attempt)
     if seen is not None:
         # If the action were removed before the last retry of the call that made an earlier life, that call would create
         # the earlier life again.
@@ -364,11 +376,17 @@ def _new_life(
 
 
 def _same_life(
-    response: Action, revision: int, key: IdempotencyKey | None, earlier: Applied, stamp: Stamp, seen: Action
+    response: Action,
+    revision: int,
+    key: IdempotencyKey | None,
+    earlier: Applied,
+    stamp: Stamp,
+    seen: Action,
+    plan_effect: ScheduledAction.PlanEffect,
 ) -> Put:
-    """A change of labels alone keeps guid, status and row."""
-    row = remember(key, response, revision, earlier, stamp.now_us)
-    return Put(seen, seen._replace(meta=row.meta), None, stamp.now_us)
+    """A change of neither the schedule nor the target keeps guid, status and row."""
+    row = remember(key, response, revision, earlier, stamp.now_us, plan_effect)
+    return Put(seen, seen._replace(meta=row.meta, spec=row.spec), None, stamp.now_us)
 
 
 def _response_to_repetition(applied: AppliedRequest, stored: DecodedAction) -> Action:

@@ -90,7 +90,7 @@ class MemoryStore:
         if put.shard_id is None:
             if current is None or put.seen is None or current.meta != put.seen.meta:
                 return PutResult(PutOutcome.CONFLICT, current)
-            self.actions[new.action_id] = current._replace(meta=new.meta)
+            self.actions[new.action_id] = current._replace(meta=new.meta, spec=new.spec)
             return PutResult(PutOutcome.DONE)
         if _version(current) != _version(put.seen):
             return PutResult(PutOutcome.CONFLICT, current)
@@ -360,7 +360,10 @@ def _version(action: Action | None) -> tuple[str, int, bytes] | None:
 
 
 def _is_done(put: Put, current: Action) -> bool:
-    """A repeated put finds its own guid current, or its own meta where the life stays the same."""
+    """A repeated put finds its own guid current, or its own meta and spec where the life stays the same.
+
+    Two calls of one moment can come to the same meta with different specs.
+    """
     if put.shard_id is None:
-        return current.meta == put.action.meta
+        return (current.meta, current.spec) == (put.action.meta, put.action.spec)
     return current.guid == put.action.guid

@@ -116,7 +116,7 @@ def _judge_and_put(connection: apsw.Connection, puts: Sequence[Put], oldest_us: 
         run(connection, "write_lives")
         run(connection, "append_to_incoming_queue")
     if "m" in judgements:
-        run(connection, "write_metas")
+        run(connection, "write_in_same_life")
     results = [_RESULTS[judgement] for judgement in judgements]
     if "c" in judgements:
         for n, *columns in fetch(connection, "current_of_conflicts"):

@@ -9,16 +9,16 @@ import hashlib
 import heapq
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
 
 from clepsydra.store.port import Audit, LockInfo, Queue, Row, Stats, Violation
 from clepsydra.store.ydb import parameters
-from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions, Snapshot
-from clepsydra.store.ydb.page_reader import ColumnValues, Key, RangeReader, action_key, after_action, read_ranges_in
+from clepsydra.store.ydb.connection.sessions import ColumnValues, Parameters, Results, Sessions, Snapshot
 from clepsydra.store.ydb.retry import Retry
 
 _PAGE_ROWS = 10_000
-# One request counts the rows of this many shards.
-_SHARDS_MAX = 500
+
+Key = TypeVar("Key", bound=tuple[Any, ...])
 
 
 class Audits:
@@ -31,21 +31,8 @@ class Audits:
         return await self._retry.call(self._read_locks)
 
     async def _read_locks(self) -> list[LockInfo]:
-        if self._shards <= _SHARDS_MAX:
-            results = await self._sessions.read("locks", _shards_between(0, self._shards), self._scan_timeout_s)
-            if not _is_any_truncated(results):
-                return _lock_infos(results)
-        infos: list[LockInfo] = []
-        start, step = 0, _SHARDS_MAX
-        async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
-            while start < self._shards:
-                results = await snapshot.read("locks", _shards_between(start, min(start + step, self._shards)))
-                if _is_any_truncated(results) and step > 1:
-                    step //= 2
-                else:
-                    infos += _lock_infos(results)
-                    start += step
-        return infos
+        results = await self._sessions.read("locks", _shards_between(0, self._shards), self._scan_timeout_s)
+        return _lock_infos(results)
 
     async def stats(self, now_us: int) -> Stats:
         sent = {"$now": parameters.time(now_us)}
@@ -75,7 +62,7 @@ class Audits:
                     else:
                         stray[row["shard_id"]] += 1
             counts = _Counts(limit)
-            async for action in _scan(snapshot, "audit_actions", (0, ""), action_key, after_action):
+            async for action in _scan(snapshot, "audit_actions", (0, ""), _action_key, parameters.after_action):
                 action_id, guid = action["meta_action_id"], action["meta_action_guid"]
                 counts.add(action_id, guid, live.pop(_digest(action_id, guid), 0))
             return Audit(
@@ -151,11 +138,14 @@ async def _scan(
     """All rows of a table, page by page."""
     after: Key | None = start
     while after is not None:
-        page = RangeReader(after, _PAGE_ROWS, key_of, parameters_at)
-        await read_ranges_in(snapshot, name, {}, [page])
-        for row in page.rows:
+        rows = (await snapshot.read(name, parameters_at(after, _PAGE_ROWS))).rows()
+        for row in rows:
             yield row
-        after = key_of(page.rows[-1]) if len(page.rows) == _PAGE_ROWS else None
+        after = key_of(rows[-1]) if len(rows) == _PAGE_ROWS else None
+
+
+def _action_key(row: ColumnValues) -> tuple[int, str]:
+    return row["meta_action_id_hash"], row["meta_action_id"]
 
 
 def _incoming_key(row: ColumnValues) -> tuple[int, int, str, str]:
@@ -166,7 +156,7 @@ def _processing_key(row: ColumnValues) -> tuple[int, int, str, str]:
     return row["shard_id"], row["scheduled_at"], row["action_id"], row["action_guid"]
 
 
-def _after_row(after: Key, limit: int) -> Parameters:
+def _after_row(after: tuple[int, int, str, str], limit: int) -> Parameters:
     shard_id, at_us, action_id, guid = after
     return {
         "$after_shard": parameters.number(shard_id),
@@ -203,10 +193,6 @@ def _lock_infos(results: Results) -> list[LockInfo]:
             )
         )
     return infos
-
-
-def _is_any_truncated(results: Results) -> bool:
-    return any(results.is_truncated(index) for index in range(3))
 
 
 def _earliest(*times: int | None) -> int | None:

@@ -6,16 +6,9 @@ from functools import partial
 from clepsydra.store.port import Action, Inspected, Inspection, LiveRow, LockRow, Queue, Row, Version
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.batches import ROWS_MAX
-from clepsydra.store.ydb.connection.sessions import Parameters, Sessions, Snapshot
-from clepsydra.store.ydb.lock import ALL_LOCKS, from_shard
-from clepsydra.store.ydb.page_reader import ColumnValues, RangeReader, read_ranges_in
-from clepsydra.store.ydb.read import action_of, after_incoming, after_processing, incoming_key, processing_key
+from clepsydra.store.ydb.connection.sessions import ColumnValues, Parameters, Sessions, Snapshot
+from clepsydra.store.ydb.read import action_of, incoming_key, processing_key
 from clepsydra.store.ydb.retry import Retry
-
-# More attempts of one shard than this are never in flight.
-_ROWS_OF_SHARD = 1_000_000
-# Greater than every id: a range that starts after a time starts after its last row.
-_LAST_ID = "\U0010ffff"
 
 
 class Inspections:
@@ -47,10 +40,9 @@ class Inspections:
                 actions |= await _actions_in(snapshot, action_ids[start : start + ROWS_MAX])
             live: dict[tuple[str, str], LiveRow] = {}
             for shard_id in range(self._shards):
-                rows = RangeReader((after_us, _LAST_ID, ""), _ROWS_OF_SHARD, processing_key, after_processing)
-                fixed = {"$shard_id": parameters.number(shard_id), "$until": parameters.time(until_us)}
-                await read_ranges_in(snapshot, "moved_rows", fixed, [rows])
-                live |= {(row["action_id"], row["action_guid"]): _live_row(row) for row in rows.rows}
+                sent = {"$shard_id": parameters.number(shard_id), **_between(after_us + 1, until_us)}
+                rows = (await snapshot.read("moved_rows", sent)).rows()
+                live |= {(row["action_id"], row["action_guid"]): _live_row(row) for row in rows}
             return await _inspection(snapshot, [_inspected(actions.get(action_id), live) for action_id in action_ids])
 
     async def _inspect(self, action_id: str, until_us: int) -> Inspection:
@@ -64,23 +56,21 @@ class Inspections:
 
     async def _processing_row(self, snapshot: Snapshot, action: Action, until_us: int) -> LiveRow | None:
         for shard_id in range(self._shards):
-            rows = RangeReader((action.scheduled_at_us, "", ""), 1, processing_key, after_processing)
-            fixed = {**_names(shard_id, action), "$until": parameters.time(until_us)}
-            await read_ranges_in(snapshot, "processing_row", fixed, [rows])
-            if rows.rows:
-                return _live_row(rows.rows[0])
+            sent = {**_names(shard_id, action), **_between(action.scheduled_at_us, until_us)}
+            for row in (await snapshot.read("processing_row", sent)).rows():
+                return _live_row(row)
         return None
 
     async def _incoming_row(self, snapshot: Snapshot, action: Action) -> LiveRow | None:
         for shard_id in range(self._shards):
-            rows = RangeReader((0, "", ""), 1, incoming_key, after_incoming)
-            await read_ranges_in(snapshot, "incoming_row", _names(shard_id, action), [rows])
-            if rows.rows:
-                created_at_us, action_id, guid = incoming_key(rows.rows[0])
-                due_us = rows.rows[0]["scheduled_at"]
-                row = Row(Queue.INCOMING, shard_id, created_at_us, action_id, guid, due_us)
-                return LiveRow(row, created_at_us)
+            for row in (await snapshot.read("incoming_row", _names(shard_id, action))).rows():
+                key = incoming_key(row)
+                return LiveRow(Row(Queue.INCOMING, shard_id, *key, row["scheduled_at"]), key[0])
         return None
+
+
+def _between(from_us: int, until_us: int) -> Parameters:
+    return {"$from": parameters.time(from_us), "$until": parameters.time(until_us)}
 
 
 def _names(shard_id: int, action: Action) -> Parameters:
@@ -112,9 +102,8 @@ def _live_row(row: ColumnValues) -> LiveRow:
 
 
 async def _inspection(snapshot: Snapshot, actions: list[Inspected]) -> Inspection:
-    locks = RangeReader((0,), ALL_LOCKS, lambda row: (row["shard_id"] + 1,), from_shard)
-    results = await read_ranges_in(snapshot, "lock_rows", {}, [locks])
-    rows = [
+    results = await snapshot.read("lock_rows", {"$from_shard": parameters.number(0)})
+    locks = [
         LockRow(
             row["shard_id"],
             row["locked"],
@@ -123,6 +112,6 @@ async def _inspection(snapshot: Snapshot, actions: list[Inspected]) -> Inspectio
             row["last_processing_start_at"],
             row["last_heartbeat_at"],
         )
-        for row in locks.rows
+        for row in results.rows(0)
     ]
-    return Inspection(actions, rows, results.rows(1)[0]["store_now"])
+    return Inspection(actions, locks, results.rows(1)[0]["store_now"])

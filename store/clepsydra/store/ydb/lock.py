@@ -5,18 +5,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from clepsydra.store.errors import OutcomeUnknown
 from clepsydra.store.port import Acquired, Heartbeat, Lock
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.batches import ROWS_MAX
-from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions
-from clepsydra.store.ydb.page_reader import Key, RangeReader, read_ranges
+from clepsydra.store.ydb.connection.sessions import Sessions
 from clepsydra.store.ydb.retry import Retry
 
 # After this many reads whose free locks were all taken by others first, leave the locks to the others.
 _READS_MAX = 100
-# An installation has some hundreds of shards: this is all of them.
-ALL_LOCKS = 1_000_000
 
 
 class _SeenLock(NamedTuple):
@@ -90,16 +86,9 @@ class Locks:
         for start in range(0, len(locks), ROWS_MAX):
             held = parameters.held_locks(locks[start : start + ROWS_MAX])
             sent = {"$locks": held, "$now": parameters.time(now_us)}
-            results = await self._retry.call(partial(self._send_heartbeat, sent))
+            results = await self._retry.call(partial(self._sessions.write, "heartbeat", sent))
             kept |= {row["shard_id"]: row["last_heartbeat_at"] for row in results.rows()}
         return kept
-
-    async def _send_heartbeat(self, sent: Parameters) -> Results:
-        results = await self._sessions.write("heartbeat", sent)
-        if results.is_truncated():
-            # A lock that is missing from the response is not lost.
-            raise OutcomeUnknown("the server reported only some of the locks")
-        return results
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
         if locks:
@@ -108,9 +97,12 @@ class Locks:
 
     async def _free_locks(self, guid: str, stale_before_us: int) -> tuple[list[_SeenLock], int]:
         """Every lock that is free, stale or held under this guid; and the store's time."""
-        locks = RangeReader((0,), ALL_LOCKS, lambda row: (row["shard_id"] + 1,), from_shard)
-        fixed = {"$guid": parameters.text(guid), "$stale_before": parameters.time(max(0, stale_before_us))}
-        results = await self._retry.call(lambda: read_ranges(self._sessions, "free_locks", fixed, [locks]))
+        sent = {
+            "$guid": parameters.text(guid),
+            "$stale_before": parameters.time(max(0, stale_before_us)),
+            "$from_shard": parameters.number(0),
+        }
+        results = await self._retry.call(lambda: self._sessions.read("free_locks", sent))
         seen = [
             _SeenLock(
                 row["shard_id"],
@@ -119,10 +111,6 @@ class Locks:
                 row["last_processing_start_at"],
                 row["last_heartbeat_at"],
             )
-            for row in locks.rows
+            for row in results.rows(0)
         ]
         return seen, results.rows(1)[0]["store_now"]
-
-
-def from_shard(start: Key, limit: int) -> Parameters:
-    return {"$from_shard": parameters.number(start[0]), "$limit": parameters.number(limit)}

@@ -65,6 +65,23 @@ def format_counters(counters: Counters) -> str:
     )
 
 
+def format_plan_effect(action: ScheduledAction) -> str:
+    """What an update did to the plan of an action.
+
+    >>> format_plan_effect(ScheduledAction(plan_effect=ScheduledAction.KEPT))
+    'the plan is kept'
+    """
+    status, effect = action.status, action.plan_effect
+    if effect == ScheduledAction.PLANNED_AFRESH:
+        is_paused = status.state == action_pb2.PAUSED
+        planned = to_the_second(us_of(status.scheduled_time))
+        return "planned afresh, and paused" if is_paused else f"planned afresh for {planned}"
+    again = f"; to run it again: clepsydra run {action.meta.id}" if status.state in ENDED else ""
+    if effect == ScheduledAction.KEPT_IN_NEW_LIFE:
+        return f"the target changed: the plan goes on under a new life{again}"
+    return f"the plan is kept{again}"
+
+
 def format_change(action: ScheduledAction, now_us: int) -> str:
     """The state of an action after a change, in one line.
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.attempt import SUCCESS, Attempt, Result
+from clepsydra.core.clock import Clock
 from clepsydra.core.ids import Ids
 from clepsydra.core.lifecycle import plan_ends
+from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.times import END_OF_TIME_US
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
@@ -26,8 +28,11 @@ Outcome = tuple[Attempt, Result, Advance]
 
 
 class Completer:
-    def __init__(self, writer: AdvanceWriter, ids: Ids, batch: int, tally: Tally, log: FilteringBoundLogger) -> None:
+    def __init__(
+        self, writer: AdvanceWriter, clock: Clock, ids: Ids, batch: int, tally: Tally, log: FilteringBoundLogger
+    ) -> None:
         self._writer = writer
+        self._clock = clock
         self._ids = ids
         self._batch = batch
         self._tally = tally
@@ -68,8 +73,8 @@ class Completer:
 
     async def _write(self, batch: list[Outcome]) -> None:
         advances = [advance for _, _, advance in batch]
-        # When the rows have come due again, other workers take them over, and writing is pointless.
-        until_us = max([advance.row.at_us for advance in advances])
+        # Rows that have come due may be taken over meanwhile; if the store was away, nobody could.
+        until_us = max([advance.row.at_us for advance in advances] + [self._clock.now_us() + CALL_RETRY_US])
         try:
             outcomes = await self._writer.advance(advances, until_us)
         except (Unavailable, OutcomeUnknown) as error:

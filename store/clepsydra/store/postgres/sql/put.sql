@@ -20,7 +20,7 @@
 --     late       the call is older than a call may be retried
 --     conflict   the action is not as it was seen
 --     new_life   write the action with a new guid, and append the row of its new life
---     same_life  write the meta alone
+--     same_life  write meta and spec alone
 --     lost       the action has changed since the snapshot: judge it again
 -- A creation is not looked up unless it is late: the insert finds out whether the id is free. If the id is taken by an
 -- action that the snapshot does not show, the creation is lost.
@@ -32,7 +32,7 @@ judged AS MATERIALIZED (
         p.*, s.*,
         CASE
             WHEN l.version IS DISTINCT FROM s.version THEN 'lost'
-            WHEN p.shard_id IS NULL AND s.current_meta = p.meta THEN 'done'
+            WHEN p.shard_id IS NULL AND s.current_meta = p.meta AND s.current_spec = p.spec THEN 'done'
             WHEN p.shard_id IS NOT NULL AND s.current_guid = p.guid THEN 'done'
             WHEN p.created_at < c.oldest THEN 'late'
             WHEN p.shard_id IS NULL THEN CASE WHEN s.current_meta = p.seen_meta THEN 'same_life' ELSE 'conflict' END
@@ -85,8 +85,8 @@ changed AS (
     FROM judged AS j
     WHERE j.judgement = 'new_life' AND s.ctid = j.version
 ),
-meta_written AS (
-    UPDATE clepsydra.scheduled_actions AS s SET meta = j.meta
+written_in_same_life AS (
+    UPDATE clepsydra.scheduled_actions AS s SET meta = j.meta, spec = j.spec
     FROM judged AS j
     WHERE j.judgement = 'same_life' AND s.ctid = j.version
 ),

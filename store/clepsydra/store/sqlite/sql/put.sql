@@ -22,12 +22,12 @@ BEGIN
     VALUES (NEW.shard_id, NEW.created_at, NEW.action_id, NEW.guid, NEW.scheduled_at);
 END;
 
--- d: done by an earlier try, l: too late, m: write the meta alone, w: write a new life, c: conflict
+-- d: done by an earlier try, l: too late, m: write meta and spec alone, w: write a new life, c: conflict
 -- name: judge_puts
 UPDATE temp.puts AS p
 SET judgement = (
     SELECT CASE
-        WHEN p.shard_id IS NULL AND s.meta = p.meta THEN 'd'
+        WHEN p.shard_id IS NULL AND s.meta = p.meta AND s.spec = p.spec THEN 'd'
         WHEN p.shard_id IS NOT NULL AND s.meta_action_guid = p.guid THEN 'd'
         WHEN p.created_at < :oldest THEN 'l'
         WHEN p.shard_id IS NULL THEN CASE WHEN s.meta = p.seen_meta THEN 'm' ELSE 'c' END
@@ -63,8 +63,8 @@ SELECT 0, action_id, guid, meta, spec, status, scheduled_at FROM temp.puts WHERE
 INSERT INTO incoming_queue (shard_id, created_at, action_id, action_guid, scheduled_at)
 SELECT shard_id, created_at, action_id, guid, scheduled_at FROM temp.puts WHERE judgement = 'w';
 
--- name: write_metas
-UPDATE scheduled_actions SET meta = p.meta
+-- name: write_in_same_life
+UPDATE scheduled_actions SET meta = p.meta, spec = p.spec
 FROM temp.puts AS p
 WHERE p.judgement = 'm' AND meta_action_id_hash = 0 AND meta_action_id = p.action_id;
 

@@ -8,7 +8,7 @@ from clepsydra.core.clock import SystemClock
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.action_file import read_action
 from clepsydra.tools.fields.flag import SpecFlag
-from clepsydra.tools.format.actions import format_change
+from clepsydra.tools.format.actions import format_change, format_plan_effect
 from clepsydra.tools.format.json_output import print_message
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
@@ -28,9 +28,10 @@ Examples:
   clepsydra update hello --allow-missing --log "hello again"
   clepsydra get report --json | sed s/example.com/example.org/ | clepsydra update report --from-file -
 
-Fields without a flag keep their values. An update of anything but labels is a new life: the status starts again, and
-the outcome of a running attempt is not accepted. --header and --label replace all headers and all labels. --clear takes
-the path of any field, such as spec.retry.max_elapsed or meta.labels.""",
+Fields without a flag keep their values. Only another schedule plans the action afresh; the command says what became of
+the plan. Another target keeps the plan, and the outcome of a running attempt is not accepted. `clepsydra run` runs an
+action again. --header and --label replace all headers and all labels. --clear takes the path of any field, such as
+spec.retry.max_elapsed or meta.labels.""",
 )
 @click.argument("action_id", metavar="ID")
 @spec_flags
@@ -75,6 +76,7 @@ def update_command(
     else:
         prefix = "Valid, and not changed: " if validate_only else ""
         click.echo(prefix + format_change(action, SystemClock().now_us()))
+        click.echo(format_plan_effect(action))
 
 
 def _write_fields(request: UpdateActionRequest, given: dict[SpecFlag, Any], once: bool, clear: tuple[str, ...]) -> None:
