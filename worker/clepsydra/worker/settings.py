@@ -55,6 +55,9 @@ class WorkerSettings(BaseModel):
         default=30_000, ge=1, description="Time between two searches of the same row, when idle."
     )
     http_response_bytes: int = Field(default=64 * 1024, ge=0, description="How many bytes of a response are read.")
+    http_error_excerpt_bytes: int = Field(
+        default=0, ge=0, le=4096, description="How much of the body of an error answer a status shows."
+    )
     http_connections: int = Field(default=1000, ge=1, description="HTTP requests at once.")
     http_connections_per_host: int = Field(default=100, ge=1, description="HTTP requests to one host and port at once.")
     handler_threads: int = Field(default=32, ge=1, le=1024, description="Threads for handlers that are not coroutines.")

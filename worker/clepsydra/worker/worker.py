@@ -47,7 +47,7 @@ class Worker:
         log: FilteringBoundLogger,
         users: UsersLoop | None = None,
     ) -> None:
-        self.tally = tally = Tally()
+        self.tally = tally = targets.tally
         self._store = store
         self._targets = targets
         self._settings = settings
