@@ -3,7 +3,7 @@
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import SECOND_US
 from clepsydra.core.validation.requests import violations_of
@@ -48,7 +48,7 @@ from clepsydra.v1.scheduler_pb2 import (
 class Scheduler:
     """`remaining_s` is how long the caller will wait. A change that is not sent by then is not written."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
+    def __init__(self, store: Store, clock: BoundedClock, ids: Ids, settings: SchedulerSettings) -> None:
         self._clock = clock
         self._store = store
         self._shards = store.shards
@@ -183,12 +183,12 @@ class Scheduler:
         return _raise_or_return(outcome)
 
     def _stamp(self) -> Stamp:
-        return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.now_us())
+        return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.latest_us())
 
     def _stamps(self, count: int) -> list[Stamp]:
         """For the changes of one call."""
         now_us, shard_ids, guids = (
-            self._clock.now_us(),
+            self._clock.latest_us(),
             self._ids.shard_runs(self._shards, count),
             self._ids.guids(count),
         )

@@ -243,13 +243,18 @@ class Store(Protocol):
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         """Take the free or stale lock that waited longest. None: there is none.
 
+        A lock is stale if its last heartbeat is older than `stale_before_us`, or as far ahead of `now_us` as that is
+        behind it: then the clock was set back since.
+
         A lock that somebody else takes, keeps or releases at this moment may be passed over, because nobody waits for
         a lock.
         """
         ...
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
-        """Keep locks; a heartbeat never goes back in time. Also returns the store's time.
+        """Keep locks; a heartbeat never goes back in time, unless the last one is stale because it lies ahead.
+
+        Also returns the store's time.
 
         The number of waiting shards may be from shortly before or after, if others change locks at the same time.
         """

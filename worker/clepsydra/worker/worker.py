@@ -12,6 +12,7 @@ from clepsydra.core.ids import Ids, WorkerGuids
 from clepsydra.core.plan import BeginTerms
 from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
+from clepsydra.store.store_clock import read_store_clock
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.change_watch import ChangeWatch
 from clepsydra.worker.attempts.completer import Completer
@@ -102,7 +103,7 @@ class Worker:
         targets.capacity.when_freed = self._freed
 
     async def run(self) -> None:
-        self._clock.anchor(await self._store.now())
+        await read_store_clock(self._store, self._clock)
         self._users.start()
         await self._targets.start()
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))

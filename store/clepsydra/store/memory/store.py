@@ -11,6 +11,7 @@ from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.state_bytes import is_live, state_of
 from clepsydra.store.batch import check_named_once
+from clepsydra.store.lock_age import fresh_until_us
 from clepsydra.store.port import (
     Acquired,
     Action,
@@ -52,8 +53,9 @@ class ShardLock:
     processing_start_at_us: int = 0
     heartbeat_at_us: int = 0
 
-    def is_free(self, stale_before_us: int) -> bool:
-        return not self.locked or self.heartbeat_at_us < stale_before_us
+    def is_free(self, now_us: int, stale_before_us: int) -> bool:
+        is_fresh = stale_before_us <= self.heartbeat_at_us <= fresh_until_us(now_us, stale_before_us)
+        return not self.locked or not is_fresh
 
 
 @dataclass
@@ -160,7 +162,7 @@ class MemoryStore:
         free = [
             (lock.processing_start_at_us, shard_id)
             for shard_id, lock in self.shard_locks.items()
-            if lock.is_free(stale_before_us)
+            if lock.is_free(now_us, stale_before_us)
         ]
         if not free:
             return None
@@ -174,9 +176,11 @@ class MemoryStore:
             held = self._held(lock)
             if held is None:
                 lost.append(lock.shard_id)
+            elif held.heartbeat_at_us > fresh_until_us(now_us, stale_before_us):
+                held.heartbeat_at_us = now_us
             else:
                 held.heartbeat_at_us = max(held.heartbeat_at_us, now_us)
-        waiting = sum(lock.is_free(stale_before_us) for lock in self.shard_locks.values())
+        waiting = sum(lock.is_free(now_us, stale_before_us) for lock in self.shard_locks.values())
         return Heartbeat(frozenset(lost), waiting, self._clock.now_us())
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:

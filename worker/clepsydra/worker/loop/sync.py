@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.events import Decision
 from clepsydra.core.backoff import Backoff
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids, WorkerGuids
 from clepsydra.core.lifecycle import plan_begins
 from clepsydra.core.plan import Begin, BeginTerms
@@ -61,7 +61,7 @@ class SyncLoop:
         terms: BeginTerms,
         early_migration: EarlyMigration,
         backlogs: dict[int, Backlog],
-        clock: Clock,
+        clock: BoundedClock,
         ids: Ids,
         guids: WorkerGuids,
         settings: WorkerSettings,
@@ -240,7 +240,7 @@ class SyncLoop:
         now_us = self._clock.now_us()
         if not rows or not shard.lock.is_held(now_us):
             return [], []
-        begins = plan_begins(rows, now_us, self._terms)
+        begins = plan_begins(rows, now_us, self._terms, self._clock.latest_us())
         lacking = self._pool.take(begins)
         if not lacking:
             return begins, []
