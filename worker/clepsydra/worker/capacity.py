@@ -79,10 +79,6 @@ class Needs:
         """How many attempts could begin now."""
         return min((resource.free for resource in self.resources), default=UNLIMITED) * self._batch
 
-    def is_taken(self) -> bool:
-        """Whether an attempt has taken it, or rows wait for it."""
-        return any(resource.taken or resource.is_wanted for resource in self.resources[-1:])
-
     def take(self, attempts: int) -> None:
         calls = self._calls(attempts)
         for resource in self.resources:
