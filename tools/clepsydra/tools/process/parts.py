@@ -11,6 +11,7 @@ from clepsydra.core.clock import DisciplinedClock, SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Store
+from clepsydra.store.store_clock import read_store_clock
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.settings.model import Settings, WorkerProcessSettings
 
@@ -32,7 +33,7 @@ async def run_scheduler(
     from clepsydra.scheduler.service import Scheduler
 
     clock = DisciplinedClock(SystemClock())
-    clock.anchor(await store.now())
+    await read_store_clock(store, clock)
     scheduler = Scheduler(store, clock, Ids.from_system(), settings.scheduler)
     try:
         server = await serve(scheduler, settings.scheduler, share_port=share_port)
@@ -98,6 +99,6 @@ async def _anchor_clock(store: Store, clock: DisciplinedClock, log: FilteringBou
     while True:
         await asyncio.sleep(_ANCHOR_INTERVAL_S)
         try:
-            clock.anchor(await store.now())
+            await read_store_clock(store, clock)
         except (Unavailable, OutcomeUnknown) as error:
             log.warning("the store's clock could not be read", error=str(error))
