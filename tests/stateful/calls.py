@@ -250,7 +250,7 @@ class Caller:
 
     def _wait(self, chance: random.Random) -> Call:
         shard_id = chance.randrange(self._world.store.shards)
-        # A hint may come too often, and may be lost.
+        # A wake-up may come too often, and may be lost.
         return Call(f"wait {shard_id}", _of_no_interest(lambda store: store.wait(shard_id, 0.001)))
 
     def _stats(self, chance: random.Random) -> Call:

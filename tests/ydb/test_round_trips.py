@@ -31,8 +31,8 @@ REQUESTS: dict[str, list[str]] = {
     "due": ["due"],
     "soon": ["soon"],
     "stale": ["stale"],
-    "locks": ["locks"],
-    "stats": ["stats"],
+    "locks": ["load_incoming", "load_processing", "locks", "CommitTransaction"],
+    "stats": ["stats", "states", "load_incoming", "load_processing", "CommitTransaction"],
     "now": ["now"],
     "audit's actions": ["audit_incoming", "audit_processing", "audit_actions", "CommitTransaction"],
 }

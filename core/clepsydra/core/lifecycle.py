@@ -155,7 +155,7 @@ def _begin_attempt(row: Row, action: Action, spec: Spec, status: Status, moment:
         target=getattr(spec, kind),
         occurrence_us=us_of(status.occurrence_time),
         number=attempt_number(status),
-        deadline_us=max(moment.now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
+        timeout_us=duration_us(spec.attempt_timeout),
         lease_ends_us=to_us - terms.grace_us,
         worker=terms.worker,
         spec=spec,

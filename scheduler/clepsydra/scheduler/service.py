@@ -17,6 +17,7 @@ from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
 from clepsydra.scheduler.writes.mutations import Command, Delete, Mutation, Stamp, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
+from clepsydra.store.errors import StoreLost
 from clepsydra.store.port import Action, Store
 from clepsydra.v1.action_pb2 import ScheduledAction
 from clepsydra.v1.scheduler_pb2 import (
@@ -49,6 +50,10 @@ class Scheduler:
         self._ids = ids
         self._deleted_retention_us = settings.deleted_retention_us
         self._pipeline = WritePipeline(store, clock, ids, settings)
+
+    async def store_lost(self) -> StoreLost:
+        """Wait until the store says that this process may not use it any more: then the process has to end."""
+        return await self._pipeline.store_lost()
 
     async def create(self, request: CreateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         return ScheduledAction.FromString(await self.create_encoded(request, remaining_s))

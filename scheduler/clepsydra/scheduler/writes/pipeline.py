@@ -18,7 +18,7 @@ from clepsydra.scheduler.writes.batcher import Batcher, Bounds
 from clepsydra.scheduler.writes.call import BACKOFF, TRIES_MAX, Call, Outcome
 from clepsydra.scheduler.writes.creation_batch import CreationBatch
 from clepsydra.scheduler.writes.mutations import Mutation
-from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
+from clepsydra.store.errors import OutcomeUnknown, StoreError, StoreLost, Unavailable
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult, Store
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
 
@@ -44,6 +44,8 @@ class WritePipeline:
         )
         self._puts: Batcher[Put, PutResult | StoreError] = Batcher(self._put_distinct, _size_of, bounds, clock)
         self._looks: Batcher[str, Action | None] = Batcher(self._get, len, bounds, clock)
+        self._lost: StoreLost | None = None
+        self._is_lost = asyncio.Event()
 
     async def create(self, requests: Sequence[CreateActionRequest], deadline_us: int | None) -> list[Outcome]:
         """What becomes of each creation, in order."""
@@ -75,6 +77,7 @@ class WritePipeline:
             try:
                 return await read()
             except StoreError as error:
+                self._look_for_loss(error)
                 failures += 1
                 if failures >= TRIES_MAX or not isinstance(error, Unavailable | OutcomeUnknown):
                     raise StoreUnavailable(f"the store is not available: {error}") from error
@@ -84,6 +87,17 @@ class WritePipeline:
         """Return when everything that was accepted has been sent and answered."""
         for batcher in (self._creations, self._looks, self._puts):
             await batcher.idle()
+
+    async def store_lost(self) -> StoreLost:
+        """Wait until the store says that this process may not use it any more."""
+        await self._is_lost.wait()
+        assert self._lost is not None, "it is set before the event"
+        return self._lost
+
+    def _look_for_loss(self, error: StoreError) -> None:
+        if isinstance(error, StoreLost):
+            self._lost = error
+            self._is_lost.set()
 
     async def _create(self, requests: Sequence[CreateActionRequest]) -> list[Outcome | Call]:
         """Plan, put, settle: creations of many callers. What the store did not do at once becomes a call."""
@@ -121,6 +135,7 @@ class WritePipeline:
         try:
             return await self._store.put(puts)
         except StoreError as error:
+            self._look_for_loss(error)
             return [error] * len(puts)
 
     async def _put_distinct(self, puts: Sequence[Put]) -> list[PutResult | StoreError]:

@@ -3,11 +3,13 @@
 No method awaits between its first read and its last write, so each is one transaction by construction.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.core.state_bytes import is_live, state_of
 from clepsydra.store.batch import check_named_once
 from clepsydra.store.port import (
     Acquired,
@@ -17,6 +19,7 @@ from clepsydra.store.port import (
     Audit,
     Due,
     Heartbeat,
+    Load,
     Lock,
     LockInfo,
     Mark,
@@ -31,6 +34,7 @@ from clepsydra.store.port import (
     Violation,
 )
 from clepsydra.store.wakeup import Wakeups
+from clepsydra.v1 import action_pb2
 
 Key = tuple[Queue, int, int, str, str]
 
@@ -250,10 +254,25 @@ class MemoryStore:
             len(incoming),
             len(processing),
             min((row.scheduled_at_us for row in incoming + processing), default=None),
+            self._load(incoming + processing),
+        )
+
+    def _load(self, rows: Sequence[Row]) -> Load:
+        live = [(row, action) for row in rows if (action := self._live_action(row)) is not None]
+        planned = [(row, action) for row, action in live if is_live(action.status)]
+        waiting = [row.scheduled_at_us for row, action in planned if row.scheduled_at_us == action.scheduled_at_us]
+        return Load(
+            waiting=len(waiting),
+            running=len(planned) - len(waiting),
+            kept=len(live) - len(planned),
+            next_us=min(waiting, default=None),
         )
 
     async def stats(self, now_us: int) -> Stats:
         rows = self._all_rows()
+        existing = [row for row in rows if row.shard_id in self.shard_locks]
+        due = [row for row in existing if row.scheduled_at_us <= now_us]
+        states = Counter(state_of(action.status) for action in self.actions.values())
         return Stats(
             actions=len(self.actions),
             incoming_rows=sum(row.queue is Queue.INCOMING for row in rows),
@@ -262,6 +281,9 @@ class MemoryStore:
             earliest_us=min((row.scheduled_at_us for row in rows), default=None),
             shards=self.shards,
             locked_shards=sum(lock.locked for lock in self.shard_locks.values()),
+            load=self._load(existing),
+            due_waiting=self._load(due).waiting,
+            states=tuple(sorted(states.items())),
         )
 
     async def audit(self, limit: int) -> Audit:
@@ -285,6 +307,7 @@ class MemoryStore:
             with_several_rows=sum(len(violation.rows) > 1 for violation in broken),
             violations=broken[:limit],
             stray_shards=tuple(sorted({row.shard_id for row in self._all_rows()} - self.shard_locks.keys())),
+            deleted=sum(state_of(action.status) == action_pb2.DELETED for action in self.actions.values()),
         )
 
     def _shard(self, queue: Queue, shard_id: int) -> list[Row]:

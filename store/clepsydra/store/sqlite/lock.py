@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import apsw
 
 from clepsydra.core.clock import Clock
+from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.port import Acquired, Heartbeat, Lock
 from clepsydra.store.sqlite.connection.connect import fetch, run, value
+from clepsydra.store.sqlite.connection.errors import Busy
 from clepsydra.store.sqlite.connection.thread import OperationRunner
 
 
@@ -35,7 +37,15 @@ class Locks:
         await self._writer.run(lambda connection: run(connection, "release", released))
 
     async def check_writable(self) -> None:
-        await self._writer.run(lambda connection: run(connection, "check_writable"))
+        """While another process holds the write lock, wait for as long as a call may be retried."""
+        until_us = self._clock.monotonic_us() + CALL_RETRY_US
+        while True:
+            try:
+                return await self._writer.run(lambda connection: run(connection, "check_writable"))
+            except Busy:
+                # Each try has waited for the lock already.
+                if self._clock.monotonic_us() >= until_us:
+                    raise
 
 
 def _acquire(connection: apsw.Connection, taking: dict[str, object]) -> int | None:

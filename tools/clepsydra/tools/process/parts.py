@@ -39,12 +39,16 @@ async def run_scheduler(
     except CannotListen as error:
         raise Failure(str(error), Exit.UNAVAILABLE) from error
     anchoring = asyncio.ensure_future(_anchor_clock(store, clock, log))
+    stopping, lost = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(scheduler.store_lost())
     log.info("the scheduler has started", address=server.address, shards=store.shards)
     when_ready(server.address)
     try:
-        await stop.wait()
+        await asyncio.wait([stopping, lost], return_when=asyncio.FIRST_COMPLETED)
+        if lost.done():
+            raise lost.result()
     finally:
-        anchoring.cancel()
+        for task in (anchoring, stopping, lost):
+            task.cancel()
         await server.stop(settings.scheduler.stop_grace_ms / 1000)
         log.info("the scheduler has stopped")
 

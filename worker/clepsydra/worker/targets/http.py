@@ -27,9 +27,11 @@ from yarl import URL
 
 from clepsydra.core.action.attempt import SUCCESS, Result
 from clepsydra.v1.action_pb2 import HttpHeader, HttpRequest
+from clepsydra.worker.capacity import Needs
 from clepsydra.worker.running import Context, Group
 from clepsydra.worker.targets import Resources
 from clepsydra.worker.targets.failures import failure
+from clepsydra.worker.targets.hosts import Hosts
 from clepsydra.worker.targets.http_errors import describe_connection_error
 from clepsydra.worker.targets.retry_after import retry_after_us
 
@@ -75,6 +77,7 @@ class Executor:
         self._response_bytes = resources.settings.http_response_bytes
         self._connections = resources.settings.http_connections
         self._opened: ClientSession | None = None
+        self._hosts = Hosts(resources.settings, resources.capacity)
 
     @property
     def _session(self) -> ClientSession:
@@ -88,6 +91,9 @@ class Executor:
                 trust_env=False,
             )
         return self._opened
+
+    def needs(self, request: HttpRequest) -> Needs:
+        return self._hosts.needs(request.url)
 
     async def close(self) -> None:
         if self._opened is not None:
