@@ -69,19 +69,17 @@ class Resource:
 class Needs:
     """What each call of one kind needs. One call executes up to `batch` attempts."""
 
-    __slots__ = ("_batch", "resources")
+    __slots__ = ("_batch", "begun", "resources")
 
     def __init__(self, *resources: Resource, batch: int = 1) -> None:
         self.resources = resources
         self._batch = batch
+        # How many attempts with these needs were allowed to begin, in all.
+        self.begun = 0
 
     def room(self) -> int:
         """How many attempts could begin now."""
         return min((resource.free for resource in self.resources), default=UNLIMITED) * self._batch
-
-    def is_taken(self) -> bool:
-        """Whether an attempt has taken it, or rows wait for it."""
-        return any(resource.taken or resource.is_wanted for resource in self.resources[-1:])
 
     def take(self, attempts: int) -> None:
         calls = self._calls(attempts)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import seconds
 from clepsydra.scheduler.errors import SchedulerError, StoreUnavailable
@@ -28,7 +28,7 @@ _DONE = PutResult(PutOutcome.DONE)
 
 
 class WritePipeline:
-    def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
+    def __init__(self, store: Store, clock: BoundedClock, ids: Ids, settings: SchedulerSettings) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -101,10 +101,10 @@ class WritePipeline:
 
     async def _create(self, requests: Sequence[CreateActionRequest]) -> list[Outcome | Call]:
         """Plan, put, settle: creations of many callers. What the store did not do at once becomes a call."""
-        batch = CreationBatch(requests, self._ids, self._store.shards, self._clock.now_us())
+        batch = CreationBatch(requests, self._ids, self._store.shards, self._clock.latest_us())
         await batch.plan()
         results = await self._put([*batch.puts.values()]) if batch.puts else []
-        return batch.settle(results, self._clock.now_us())
+        return batch.settle(results, self._clock.latest_us())
 
     async def _carry_out(self, calls: Sequence[Call], deadline_us: int | None) -> None:
         """Plan, put, settle; again until every call has its outcome."""
@@ -115,7 +115,7 @@ class WritePipeline:
             await self._look_and_plan([call for call in pending if call.put is None], deadline_us)
             sent = {call: call.put for call in pending if call.outcome is None and call.put is not None}
             results = await self._puts.submit([*sent.values()], deadline_us)
-            now_us = self._clock.now_us()
+            now_us = self._clock.latest_us()
             for call, result in zip(sent, results, strict=True):
                 call.settle(result, now_us)
 

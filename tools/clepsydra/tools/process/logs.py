@@ -14,6 +14,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from clepsydra.tools.format.json_output import json_text
+from clepsydra.tools.format.terminal import allows_escapes
 from clepsydra.tools.format.text import printable
 from clepsydra.tools.process.log_stream import LogStream
 from clepsydra.tools.settings.model import LogSettings
@@ -35,7 +36,7 @@ def configure_logs(settings: LogSettings) -> FilteringBoundLogger:
     """Set up logging for this process, once, and return its logger."""
     stream = LogStream(sys.stderr)
     level = logging.getLevelNamesMapping()[settings.level.upper()]
-    processors = [stream.add_lost_lines, *_rendering(settings, stream.isatty())]
+    processors = [stream.add_lost_lines, *_rendering(settings, stream)]
     structlog.configure(
         processors=[*_SHARED, *processors],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -47,10 +48,10 @@ def configure_logs(settings: LogSettings) -> FilteringBoundLogger:
     return logger
 
 
-def _rendering(settings: LogSettings, on_terminal: bool) -> list[Processor]:
-    if settings.format == "text" or (settings.format == "auto" and on_terminal):
+def _rendering(settings: LogSettings, stream: LogStream) -> list[Processor]:
+    if settings.format == "text" or (settings.format == "auto" and stream.isatty()):
         console = structlog.dev.ConsoleRenderer(
-            colors=on_terminal, exception_formatter=structlog.dev.plain_traceback, sort_keys=False
+            colors=allows_escapes(stream), exception_formatter=structlog.dev.plain_traceback, sort_keys=False
         )
         return [structlog.processors.ExceptionRenderer(_plain_traceback), _escape, console]
     return [_JSON_TRACEBACKS, _order_keys, structlog.processors.JSONRenderer(serializer=_json)]

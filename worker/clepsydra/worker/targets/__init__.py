@@ -22,6 +22,7 @@ from clepsydra.worker.capacity import Capacity, Needs
 from clepsydra.worker.handlers.registry import BatchHandler, Registry
 from clepsydra.worker.running import Group, RunningAttempt
 from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.tally import Tally
 
 
 class Resources(NamedTuple):
@@ -31,6 +32,7 @@ class Resources(NamedTuple):
     registry: Registry
     log: FilteringBoundLogger
     capacity: Capacity
+    tally: Tally
 
 
 class Executor(Protocol):
@@ -51,7 +53,8 @@ class Executor(Protocol):
 class Targets:
     def __init__(self, settings: WorkerSettings, registry: Registry, log: FilteringBoundLogger) -> None:
         self.capacity = Capacity(settings.attempts)
-        self._resources = Resources(settings, registry, log, self.capacity)
+        self.tally = Tally()
+        self._resources = Resources(settings, registry, log, self.capacity, self.tally)
         self._batch_handlers = registry.batch_handlers
         self._coroutines = registry.coroutines
         # By the name of the kind, from `start` on.
