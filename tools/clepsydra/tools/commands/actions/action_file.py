@@ -15,6 +15,7 @@ from clepsydra.tools.client import failure_from_status
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.format.json_input import parse_message
 from clepsydra.tools.format.progress import ProgressCounter
+from clepsydra.tools.format.text import printable_lines
 from clepsydra.v1.action_pb2 import ScheduledAction
 
 # Well below the limits of a call.
@@ -118,7 +119,7 @@ class ActionFile:
     def _report(self, number: int, sentence: str, progress: ProgressCounter) -> None:
         self.failed += 1
         progress.clear()
-        click.echo(f"clepsydra: {self._place(number)}: {sentence}", err=True)
+        click.echo(printable_lines(f"clepsydra: {self._place(number)}: {sentence}"), err=True)
 
     def _place(self, number: int) -> str:
         return f"{'<stdin>' if self._name == '-' else self._name}:{number}"
