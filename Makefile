@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROVE_SECONDS ?= 600
+REPORT ?= ydb-report.md
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-run test test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
+.PHONY: help up install install-run test test-plain test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,12 +40,16 @@ up: install-run ## Start a scheduler and a worker on ./clepsydra.db (Ctrl-C stop
 test: install ## Run every test
 	$(BIN)/python -m pytest
 
+test-plain: install ## Run the tests that the fast path could change, without the fast path
+	CLEPSYDRA_FASTPATH=off $(BIN)/python -m pytest tests/unit tests/conformance tests/scheduler tests/worker tests/end_to_end
+
 test-postgres: install ## Run the tests of the PostgreSQL store, in full, on a server: PG=postgresql://...
 	CLEPSYDRA_TEST_POSTGRES=$(PG) FLEET_ACTIONS=50000 $(BIN)/python -m pytest --timeout 3600 tests/postgres tests/conformance -k postgres
 
-test-ydb: install ## Run the conformance suite on a YDB server: YDB=grpc://localhost:2136/local
+test-ydb: install ## Test a YDB server, with a report at the end: YDB=grpc://localhost:2136/local (REPORT=ydb-report.md)
 	@test -n "$(YDB)" || { echo "name the server: make test-ydb YDB=grpc://localhost:2136/local"; exit 2; }
-	CLEPSYDRA_TEST_YDB=$(YDB) $(BIN)/python -m pytest -n 0 tests/conformance tests/ydb/test_statements.py
+	CLEPSYDRA_TEST_YDB=$(YDB) $(BIN)/python -m pytest -v -n $(or $(JOBS),2) -p tests.ydb.report --ydb-report $(REPORT) \
+		tests/ydb/test_calls.py tests/ydb/test_statements.py tests/conformance
 
 lint: install ## Formatting, lint rules, import contract, types
 	$(BIN)/ruff format --check .

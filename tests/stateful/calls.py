@@ -140,7 +140,7 @@ class Caller:
             held = [shard_id for shard_id, lock in model.shard_locks.items() if lock.locked and lock.guid == guid]
             if held:
                 return Lock(held[0], guid)
-            if answer is None or not model.shard_locks[answer.shard_id].is_free(stale_before_us):
+            if answer is None or not model.shard_locks[answer.shard_id].is_free(now_us, stale_before_us):
                 return None
             model.shard_locks[answer.shard_id] = ShardLock(True, guid, "worker", now_us, now_us)
             return Lock(answer.shard_id, guid)

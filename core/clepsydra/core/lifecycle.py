@@ -59,13 +59,17 @@ def plan_creations(
     ]
 
 
-def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Begin]:
-    """What to write for each due row. Every row must have its action."""
+def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms, latest_us: int | None = None) -> list[Begin]:
+    """What to write for each due row. Every row must have its action.
+
+    `latest_us` is the upper bound of the time, from which an interval is counted; without it, `now_us` is.
+    """
     planned: list[Any] = fastpath.plan_begins(rows, now_us, terms) if fastpath else [None] * len(rows)
     if all(planned):
         return planned
     return [
-        _plan_begin(due, now_us, terms) if begin is None else begin for begin, due in zip(planned, rows, strict=True)
+        _plan_begin(due, now_us, terms, latest_us or now_us) if begin is None else begin
+        for begin, due in zip(planned, rows, strict=True)
     ]
 
 
@@ -94,7 +98,7 @@ def _plan_creation(request: CreateActionRequest, generated_id: str, guid: str, n
         return Refusal(error.violations, depends_on_time=True)
 
 
-def _plan_begin(due: Due, now_us: int, terms: BeginTerms) -> Begin:
+def _plan_begin(due: Due, now_us: int, terms: BeginTerms, latest_us: int) -> Begin:
     row, action = due
     assert action is not None, "rows with old guids are dropped, not begun"
     try:
@@ -109,7 +113,8 @@ def _plan_begin(due: Due, now_us: int, terms: BeginTerms) -> Begin:
         # A newer version wrote a state or a target that this version does not know.
         return _set_aside(row, action, now_us, terms)
     if decision is Decision.EXPIRE:
-        return Begin(_written(row, action, step(spec, status, Expired(), moment)), decision)
+        expired_moment = Moment(latest_us, row.scheduled_at_us)
+        return Begin(_written(row, action, step(spec, status, Expired(), expired_moment)), decision)
     if decision is Decision.INTERRUPT:
         return _begin_after_interruption(row, action, spec, status, moment, terms)
     attempt = _begin_attempt(row, action, spec, status, moment, terms)

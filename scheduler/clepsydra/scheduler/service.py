@@ -3,7 +3,7 @@
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import SECOND_US
 from clepsydra.core.validation.requests import violations_of
@@ -12,10 +12,11 @@ from clepsydra.scheduler.api.pagination import page
 from clepsydra.scheduler.api.responses import as_shown, encode_action, encode_results, to_message
 from clepsydra.scheduler.codec import decode
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
+from clepsydra.scheduler.inspections import Inspections
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
-from clepsydra.scheduler.writes.mutations import Command, Delete, Mutation, Stamp, Update
+from clepsydra.scheduler.writes.mutations import Cancel, Command, Delete, Mutation, Stamp, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
 from clepsydra.store.errors import StoreLost
 from clepsydra.store.port import Action, Store
@@ -25,9 +26,13 @@ from clepsydra.v1.scheduler_pb2 import (
     BatchCreateActionsResponse,
     BatchDeleteActionsRequest,
     BatchDeleteActionsResponse,
+    CancelActionRequest,
+    CancelActionResponse,
     CreateActionRequest,
     DeleteActionRequest,
     DeleteActionResponse,
+    ExplainActionRequest,
+    ExplainActionResponse,
     GetActionRequest,
     ImportActionsRequest,
     ImportActionsResponse,
@@ -43,13 +48,14 @@ from clepsydra.v1.scheduler_pb2 import (
 class Scheduler:
     """`remaining_s` is how long the caller will wait. A change that is not sent by then is not written."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
+    def __init__(self, store: Store, clock: BoundedClock, ids: Ids, settings: SchedulerSettings) -> None:
         self._clock = clock
         self._store = store
         self._shards = store.shards
         self._ids = ids
         self._deleted_retention_us = settings.deleted_retention_us
         self._pipeline = WritePipeline(store, clock, ids, settings)
+        self._inspections = Inspections(store, clock, self._pipeline)
 
     async def store_lost(self) -> StoreLost:
         """Wait until the store says that this process may not use it any more: then the process has to end."""
@@ -80,6 +86,7 @@ class Scheduler:
         decoded = None if stored is None else decode(stored)
         if decoded is None or decoded.is_deleted:
             raise NotFound(request.id)
+        await self._inspections.add_running([decoded.action])
         return as_shown(decoded.action)
 
     async def list_actions(self, request: ListActionsRequest, remaining_s: float | None = None) -> ListActionsResponse:
@@ -92,6 +99,7 @@ class Scheduler:
             return await self._pipeline.read(lambda: self._store.list_actions(after_id, limit))
 
         response = await page(request, read_after)
+        await self._inspections.add_running(response.actions)
         for action in response.actions:
             as_shown(action)
         return response
@@ -148,6 +156,24 @@ class Scheduler:
     async def run(self, request: RunActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         return to_message(await self._change(Command(request, self._stamp()), remaining_s))
 
+    async def cancel(self, request: CancelActionRequest, remaining_s: float | None = None) -> CancelActionResponse:
+        _check(request)
+        [stored] = await self._pipeline.look([request.id], self._deadline_us(remaining_s))
+        seen = None if stored is None else await self._inspections.seen_attempt(decode(stored).action)
+        mutation = Cancel(request, self._stamp(), seen)
+        action = to_message(await self._change(mutation, remaining_s))
+        cancelled = (
+            CancelActionResponse.RUNNING_ATTEMPT
+            if mutation.cancelled_attempt
+            else CancelActionResponse.WAITING_OCCURRENCE
+        )
+        return CancelActionResponse(action=action, cancelled=cancelled)
+
+    async def explain(self, request: ExplainActionRequest, remaining_s: float | None = None) -> ExplainActionResponse:
+        _check(request)
+        del remaining_s
+        return await self._inspections.explain(request.id)
+
     async def close(self) -> None:
         """Finish what was accepted. The store stays open."""
         await self._pipeline.idle()
@@ -157,12 +183,12 @@ class Scheduler:
         return _raise_or_return(outcome)
 
     def _stamp(self) -> Stamp:
-        return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.now_us())
+        return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.latest_us())
 
     def _stamps(self, count: int) -> list[Stamp]:
         """For the changes of one call."""
         now_us, shard_ids, guids = (
-            self._clock.now_us(),
+            self._clock.latest_us(),
             self._ids.shard_runs(self._shards, count),
             self._ids.guids(count),
         )

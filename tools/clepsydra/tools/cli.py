@@ -16,6 +16,8 @@ import click
 
 from clepsydra.store.errors import OtherShards, StoreError, WrongUrl
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.format.terminal import open_closed_streams
+from clepsydra.tools.format.text import printable
 
 
 class Entry(NamedTuple):
@@ -50,6 +52,7 @@ _SECTIONS: dict[str, dict[str, Entry]] = {
         "locks": Entry("Show which worker holds which shard, and what waits there."),
         "stats": Entry("Count what is in a store."),
         "audit": Entry("Check that every action has exactly one live row."),
+        "backup": Entry("Copy a SQLite store while it is in use."),
         "config": Entry("Show the settings, and the origin of each."),
     },
 }
@@ -110,6 +113,7 @@ def clepsydra(ctx: click.Context) -> None:
 
 def main() -> None:
     """The entry point of the installed script."""
+    open_closed_streams()
     # Without this, gRPC writes lines of its own to stderr before the one sentence.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(sys.argv[1:]))
@@ -131,13 +135,14 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # The reader of the output has gone. At exit, Python must not fail to flush the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the output has gone.
+        _drop_output()
         return 128 + signal.SIGPIPE
     except SystemExit as ended:
         # click exits with 1 when the reader of its output has gone, and with 0 after a shell completion.
         return 128 + signal.SIGPIPE if ended.code == 1 else Exit.OK
     except OSError as error:
+        _drop_output()
         return _fail(f"an operating system error: {error}", Exit.UNAVAILABLE)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -151,6 +156,11 @@ def _call(arguments: Sequence[str]) -> int:
     return returned if isinstance(returned, int) else Exit.OK
 
 
+def _drop_output() -> None:
+    """At exit, Python flushes what is left of the output. It must not fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _exit_of_store_error(error: StoreError) -> Exit:
     if isinstance(error, WrongUrl):
         return Exit.USAGE
@@ -162,7 +172,7 @@ def _one_sentence(message: str) -> str:
 
 
 def _fail(sentences: str, code: Exit) -> int:
-    for sentence in sentences.splitlines():
+    for sentence in map(printable, sentences.splitlines()):
         # An indented line belongs to the sentence before it.
         click.echo(sentence if sentence.startswith(" ") else f"clepsydra: {sentence}", err=True)
     return code

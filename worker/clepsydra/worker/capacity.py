@@ -83,11 +83,13 @@ class Resource:
 class Needs:
     """What each call of one kind needs. One call executes up to `batch` attempts."""
 
-    __slots__ = ("_batch", "listeners", "resources")
+    __slots__ = ("_batch", "begun", "listeners", "resources")
 
     def __init__(self, *resources: Resource, batch: int = 1) -> None:
         self.resources = resources
         self._batch = batch
+        # How many attempts with these needs were allowed to begin, in all.
+        self.begun = 0
         # Each is called once, when the resources themselves are exchanged.
         self.listeners: set[Listener] = set()
 

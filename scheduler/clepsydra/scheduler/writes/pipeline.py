@@ -2,18 +2,20 @@
 
 Creations expect to find nothing. Those of many callers that come in together are planned and put together, and nearly
 all are done at once. All other changes, and creations that were not done at once, are calls of their own (`call.py`):
-each is planned from the stored action and put, again until its outcome is known. Their puts share batches too.
+each is planned from the stored action and put, again until its outcome is known. Their puts share batches too. Changes
+of one action that wait together are put as one chain (`action_queue.py`, `chain.py`).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import seconds
 from clepsydra.scheduler.errors import SchedulerError, StoreUnavailable
 from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.scheduler.writes.action_queue import ActionQueues
 from clepsydra.scheduler.writes.batcher import Batcher, Bounds
 from clepsydra.scheduler.writes.call import BACKOFF, TRIES_MAX, Call, Outcome
 from clepsydra.scheduler.writes.creation_batch import CreationBatch
@@ -28,7 +30,7 @@ _DONE = PutResult(PutOutcome.DONE)
 
 
 class WritePipeline:
-    def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
+    def __init__(self, store: Store, clock: BoundedClock, ids: Ids, settings: SchedulerSettings) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -44,6 +46,7 @@ class WritePipeline:
         )
         self._puts: Batcher[Put, PutResult | StoreError] = Batcher(self._put_distinct, _size_of, bounds, clock)
         self._looks: Batcher[str, Action | None] = Batcher(self._get, len, bounds, clock)
+        self._changes = ActionQueues(self._carry_out, clock, settings.pending_items)
         self._lost: StoreLost | None = None
         self._is_lost = asyncio.Event()
 
@@ -59,7 +62,7 @@ class WritePipeline:
     async def change(self, mutations: Sequence[Mutation], deadline_us: int | None) -> list[Outcome]:
         """What becomes of each change, in order."""
         calls = [Call(mutation) for mutation in mutations]
-        await self._carry_out(calls, deadline_us)
+        await self._changes.change([call for call in calls if call.outcome is None], deadline_us)
         return [call.settled() for call in calls]
 
     async def look(self, action_ids: Sequence[str], deadline_us: int | None) -> list[Action | None]:
@@ -85,8 +88,8 @@ class WritePipeline:
 
     async def idle(self) -> None:
         """Return when everything that was accepted has been sent and answered."""
-        for batcher in (self._creations, self._looks, self._puts):
-            await batcher.idle()
+        for part in (self._changes, self._creations, self._looks, self._puts):
+            await part.idle()
 
     async def store_lost(self) -> StoreLost:
         """Wait until the store says that this process may not use it any more."""
@@ -101,10 +104,10 @@ class WritePipeline:
 
     async def _create(self, requests: Sequence[CreateActionRequest]) -> list[Outcome | Call]:
         """Plan, put, settle: creations of many callers. What the store did not do at once becomes a call."""
-        batch = CreationBatch(requests, self._ids, self._store.shards, self._clock.now_us())
+        batch = CreationBatch(requests, self._ids, self._store.shards, self._clock.latest_us())
         await batch.plan()
         results = await self._put([*batch.puts.values()]) if batch.puts else []
-        return batch.settle(results, self._clock.now_us())
+        return batch.settle(results, self._clock.latest_us())
 
     async def _carry_out(self, calls: Sequence[Call], deadline_us: int | None) -> None:
         """Plan, put, settle; again until every call has its outcome."""
@@ -115,7 +118,7 @@ class WritePipeline:
             await self._look_and_plan([call for call in pending if call.put is None], deadline_us)
             sent = {call: call.put for call in pending if call.outcome is None and call.put is not None}
             results = await self._puts.submit([*sent.values()], deadline_us)
-            now_us = self._clock.now_us()
+            now_us = self._clock.latest_us()
             for call, result in zip(sent, results, strict=True):
                 call.settle(result, now_us)
 

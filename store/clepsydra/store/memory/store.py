@@ -4,13 +4,14 @@ No method awaits between its first read and its last write, so each is one trans
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.state_bytes import is_live, state_of
 from clepsydra.store.batch import check_named_once
+from clepsydra.store.lock_age import fresh_until_us
 from clepsydra.store.port import (
     Acquired,
     Action,
@@ -19,9 +20,13 @@ from clepsydra.store.port import (
     Audit,
     Due,
     Heartbeat,
+    Inspected,
+    Inspection,
+    LiveRow,
     Load,
     Lock,
     LockInfo,
+    LockRow,
     Mark,
     Page,
     Put,
@@ -31,6 +36,7 @@ from clepsydra.store.port import (
     Row,
     StalePage,
     Stats,
+    Version,
     Violation,
 )
 from clepsydra.store.wakeup import Wakeups
@@ -47,8 +53,9 @@ class ShardLock:
     processing_start_at_us: int = 0
     heartbeat_at_us: int = 0
 
-    def is_free(self, stale_before_us: int) -> bool:
-        return not self.locked or self.heartbeat_at_us < stale_before_us
+    def is_free(self, now_us: int, stale_before_us: int) -> bool:
+        is_fresh = stale_before_us <= self.heartbeat_at_us <= fresh_until_us(now_us, stale_before_us)
+        return not self.locked or not is_fresh
 
 
 @dataclass
@@ -106,6 +113,48 @@ class MemoryStore:
         ids = sorted(action_id for action_id in self.actions if after_id is None or action_id > after_id)
         return [self.actions[action_id] for action_id in ids[:limit]]
 
+    async def running(self, action_ids: Sequence[str], after_us: int, until_us: int) -> Inspection:
+        return self._inspection(
+            action_ids, lambda _, row: row.rescheduled_at_us is not None and after_us < row.at_us <= until_us
+        )
+
+    async def inspect(self, action_id: str, until_us: int) -> Inspection:
+        return self._inspection(
+            [action_id],
+            lambda action, row: (
+                row.queue is Queue.INCOMING
+                or action.scheduled_at_us <= row.at_us <= max(action.scheduled_at_us, until_us)
+            ),
+        )
+
+    def _inspection(self, action_ids: Sequence[str], is_found: Callable[[Action, Row], bool]) -> Inspection:
+        found: dict[str, LiveRow] = {}
+        for row in self._all_rows():
+            action = self._live_action(row)
+            if action is not None and row.shard_id in self.shard_locks and is_found(action, row):
+                found[row.action_id] = self._live_row(row)
+        actions = [Inspected(self.actions.get(action_id), found.get(action_id)) for action_id in action_ids]
+        locks = [
+            LockRow(shard_id, lock.locked, lock.guid, lock.locked_by, lock.processing_start_at_us, lock.heartbeat_at_us)
+            for shard_id, lock in self.shard_locks.items()
+        ]
+        return Inspection(actions, locks, self._clock.now_us())
+
+    def _live_row(self, row: Row) -> LiveRow:
+        kept = self.rows[_key(row)]
+        moved_by, rescheduled_by = kept.moved_by, kept.rescheduled_by
+        return LiveRow(
+            row,
+            kept.added_to_incoming_queue_at_us,
+            moved_by.sync_guid if moved_by else None,
+            moved_by.at_us if moved_by else None,
+            rescheduled_by.sync_guid if rescheduled_by else None,
+        )
+
+    async def versions(self, action_ids: Sequence[str]) -> list[Version | None]:
+        found = (self.actions.get(action_id) for action_id in action_ids)
+        return [None if action is None else Version(action.guid, action.scheduled_at_us) for action in found]
+
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         for shard_id, lock in self.shard_locks.items():
             if lock.locked and lock.guid == lock_guid:
@@ -113,7 +162,7 @@ class MemoryStore:
         free = [
             (lock.processing_start_at_us, shard_id)
             for shard_id, lock in self.shard_locks.items()
-            if lock.is_free(stale_before_us)
+            if lock.is_free(now_us, stale_before_us)
         ]
         if not free:
             return None
@@ -127,9 +176,11 @@ class MemoryStore:
             held = self._held(lock)
             if held is None:
                 lost.append(lock.shard_id)
+            elif held.heartbeat_at_us > fresh_until_us(now_us, stale_before_us):
+                held.heartbeat_at_us = now_us
             else:
                 held.heartbeat_at_us = max(held.heartbeat_at_us, now_us)
-        waiting = sum(lock.is_free(stale_before_us) for lock in self.shard_locks.values())
+        waiting = sum(lock.is_free(now_us, stale_before_us) for lock in self.shard_locks.values())
         return Heartbeat(frozenset(lost), waiting, self._clock.now_us())
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:

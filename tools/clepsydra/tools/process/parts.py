@@ -11,6 +11,7 @@ from clepsydra.core.clock import DisciplinedClock, SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Store
+from clepsydra.store.store_clock import read_store_clock
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.settings.model import Settings, WorkerProcessSettings
 
@@ -28,11 +29,12 @@ async def run_scheduler(
     share_port: bool = False,
 ) -> None:
     """Serve the API. `when_ready` receives the address, with the port that was chosen if the settings say 0."""
-    from clepsydra.scheduler.api.server import CannotListen, serve
+    from clepsydra.scheduler.api.listening import CannotListen
+    from clepsydra.scheduler.api.server import serve
     from clepsydra.scheduler.service import Scheduler
 
     clock = DisciplinedClock(SystemClock())
-    clock.anchor(await store.now())
+    await read_store_clock(store, clock)
     scheduler = Scheduler(store, clock, Ids.from_system(), settings.scheduler)
     try:
         server = await serve(scheduler, settings.scheduler, share_port=share_port)
@@ -51,6 +53,16 @@ async def run_scheduler(
             task.cancel()
         await server.stop(settings.scheduler.stop_grace_ms / 1000)
         log.info("the scheduler has stopped")
+
+
+def check_listen(settings: Settings) -> None:
+    """Fail now, with the reason, if the scheduler's address cannot be listened on: before anything else is done."""
+    from clepsydra.scheduler.api.listening import CannotListen, check_address
+
+    try:
+        check_address(settings.scheduler.listen)
+    except CannotListen as error:
+        raise Failure(str(error), Exit.UNAVAILABLE) from error
 
 
 async def run_worker(
@@ -98,6 +110,6 @@ async def _anchor_clock(store: Store, clock: DisciplinedClock, log: FilteringBou
     while True:
         await asyncio.sleep(_ANCHOR_INTERVAL_S)
         try:
-            clock.anchor(await store.now())
+            await read_store_clock(store, clock)
         except (Unavailable, OutcomeUnknown) as error:
             log.warning("the store's clock could not be read", error=str(error))

@@ -14,7 +14,7 @@ from functools import partial
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.attempt import Attempt, Result
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.lifecycle import end_time_us
 from clepsydra.core.plan import Begin
 from clepsydra.core.times import END_OF_TIME_US, seconds
@@ -38,7 +38,7 @@ class Pool:
         targets: Targets,
         dispatcher: Dispatcher,
         completer: Completer,
-        clock: Clock,
+        clock: BoundedClock,
         tally: Tally,
         log: FilteringBoundLogger,
     ) -> None:
@@ -97,6 +97,7 @@ class Pool:
         for needs, count in Counter(map(self._needs, attempts)).items():
             granted[needs] = min(count, needs.room())
             needs.take(granted[needs])
+            needs.begun += granted[needs]
             self._take_places(granted[needs])
         assert self.room >= 0, "a place is taken before an attempt begins"
         if sum(granted.values()) == len(attempts):
@@ -296,7 +297,7 @@ class Pool:
                 del self._running[running]
                 ended.append((running.attempt, result))
         self._give_back_needs(single_calls)
-        self._complete(ended, end_time_us(self._clock.now_us()))
+        self._complete(ended, end_time_us(self._clock.latest_us()))
 
     def _code_has_ended(self, running: RunningAttempt) -> None:
         """The attempt ended earlier: its place is free if its code kept it."""
@@ -316,7 +317,7 @@ class Pool:
                 continue
             self._running.pop(running, None)
             ended.append((running.attempt, result))
-        self._complete(ended, end_time_us(self._clock.now_us()))
+        self._complete(ended, end_time_us(self._clock.latest_us()))
 
     def _end_after_extension(self, running: RunningAttempt, result: Result, _extension: "asyncio.Future[None]") -> None:
         self._end([(running, result)])

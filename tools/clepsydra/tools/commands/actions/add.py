@@ -1,5 +1,6 @@
 """`clepsydra add`: schedules an action, or a file of actions."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -7,8 +8,10 @@ import click
 from clepsydra.core.clock import SystemClock
 from clepsydra.tools.client import Client, scheduler_client
 from clepsydra.tools.commands.actions.action_file import ActionFile
+from clepsydra.tools.commands.actions.each_action import request_id_flag
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.fields.flag import SpecFlag
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.actions import format_change
 from clepsydra.tools.format.json_output import print_message
 from clepsydra.tools.format.progress import ProgressCounter
@@ -36,10 +39,10 @@ line of --from-file is one new action in JSON: meta and spec, as `clepsydra get 
 With --request-id, each line gets that id and its line number, so that the same file can be added again after an
 interruption. `clepsydra import` takes over actions with their status.""",
 )
-@click.argument("action_id", metavar="[ID]", required=False)
+@click.argument("action_id", metavar="[ID]", required=False, type=NAME_PARAMETER)
 @spec_flags
 @click.option("--from-file", metavar="FILE", help="Add every action of a file of JSON lines; - is standard input.")
-@click.option("--request-id", default="", help="Makes it safe to repeat the call.")
+@request_id_flag
 @click.option("--validate-only", is_flag=True, help="Check everything and add nothing.")
 @flags.as_json
 @flags.server
@@ -99,16 +102,17 @@ def _add_file(client: Client, name: str, request_id: str, validate_only: bool, a
         line_id = f"{request_id}-{number}" if request_id else ""
         return CreateActionRequest(action=action, request_id=line_id, validate_only=validate_only)
 
-    def send(requests: list[CreateActionRequest]) -> list[Any]:
-        return list(client.call("BatchCreateActions", BatchCreateActionsRequest(requests=requests)).results)
+    def start(requests: list[CreateActionRequest]) -> Callable[[], Iterable[Any]]:
+        finish = client.start("BatchCreateActions", BatchCreateActionsRequest(requests=requests))
+        return lambda: finish().results
 
     file = ActionFile(name, request_of)
     progress = ProgressCounter("added")
     added = 0
-    for batch in file.batches():
-        for result in file.results(batch, send, progress):
-            added += 1
-            if as_json:
+    for results in file.send(start, progress):
+        added += len(results)
+        if as_json:
+            for result in results:
                 print_message(result.action, in_one_line=True)
         progress.show(added)
     progress.clear()
