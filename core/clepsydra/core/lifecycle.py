@@ -125,7 +125,7 @@ def _begin_after_interruption(
     row: Row, action: Action, spec: Spec, status: Status, moment: Moment, terms: BeginTerms
 ) -> Begin:
     """The attempt in flight never ended: count it, and begin the next one in the same advance."""
-    interrupted = step(spec, status, Interrupted(_interrupted_attempt(row, status, moment.now_us)), moment)
+    interrupted = step(spec, status, Interrupted(_interrupted_attempt(row, status, moment.now_us, terms)), moment)
     advance = _written(row, action, interrupted)
     if interrupted.status.state in KEPT or interrupted.at_us is None:
         return Begin(advance, Decision.INTERRUPT)
@@ -135,12 +135,13 @@ def _begin_after_interruption(
     return Begin(advance._replace(to_us=attempt.row.at_us), Decision.INTERRUPT, attempt)
 
 
-def _interrupted_attempt(row: Row, status: Status, now_us: int) -> action_pb2.Attempt:
+def _interrupted_attempt(row: Row, status: Status, now_us: int, terms: BeginTerms) -> action_pb2.Attempt:
     number = attempt_number(status)
     message = action_pb2.Attempt(
         number=number,
         id=attempt_id(row.guid, us_of(status.occurrence_time), number),
         outcome=action_pb2.Attempt.INTERRUPTION,
+        worker=terms.holders.get(row.action_id, ""),
         error="its outcome was never written",
     )
     set_us(message.start_time, row.rescheduled_at_us or us_of(status.scheduled_time))
