@@ -32,14 +32,14 @@ class Installation:
         self._handlers = handlers
         folder.mkdir(parents=True, exist_ok=True)
         self.store = store or f"sqlite:///{folder / 'store.db'}"
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
         self.command("init", "--shards", str(shards))
 
     def __enter__(self) -> "Installation":
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        for process in self._processes:
+        for process in self.processes:
             self.stop(process)
 
     def command(self, *arguments: str) -> str:
@@ -82,9 +82,9 @@ class Installation:
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         line, environment = self.line(*arguments), self.environment()
-        with (self.folder / f"{arguments[0]}-{len(self._processes)}.log").open("wb") as log:
+        with (self.folder / f"{arguments[0]}-{len(self.processes)}.log").open("wb") as log:
             process = subprocess.Popen(line, env=environment, stdout=log, stderr=log)
-        self._processes.append(process)
+        self.processes.append(process)
         return process
 
     def environment(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from clepsydra.v1.scheduler_pb2 import (
     DeleteActionRequest,
     UpdateActionRequest,
 )
-from tests.chaos.calling import Answer, Caller
+from tests.chaos.caller import Answer, Caller
 from tests.chaos.history import Call, HistoryWriter, Kind, Outcome, read_history
 from tests.chaos.workload import Intention, Workload
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.chaos.calling import Caller
+from tests.chaos.caller import Caller
 from tests.chaos.stores import SqliteChaos
 from tests.chaos.world import World
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.appending import Appender, entries_in
+from tests.chaos.journal import Appender, entries_in
 
 
 class Kind(StrEnum):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.chaos.waiting import until
+from tests.chaos.until import until
 from tests.end_to_end.processes import SCRIPT, environment
 
 # Where `tests` can be imported from.

@@ -15,8 +15,8 @@ from tests.chaos.proxy import Mode
 from tests.chaos.side_log import Event, Line, lines_in
 from tests.chaos.stores import ChaosStore
 from tests.chaos.tables import Entry, opened, read_entries
+from tests.chaos.until import until
 from tests.chaos.verdict import judge
-from tests.chaos.waiting import until
 from tests.chaos.world import Clients, World
 
 # What lies further ahead than this is the end of a retention: nothing is owed before it.
@@ -159,7 +159,7 @@ async def _while_it_goes_on(world: World, condition: Callable[[], object], what:
         assert time.monotonic() < deadline_s, f"for {_STUCK_AFTER_S:g} s nothing happened, and it is not so: {what}"
         return bool(holds)
 
-    await until(holds_or_is_stuck, what, patience_s=float("inf"), look_s=0.25)
+    await until(holds_or_is_stuck, what, timeout_s=float("inf"), look_s=0.25)
 
 
 async def _entries(world: World) -> dict[str, Entry]:

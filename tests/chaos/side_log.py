@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.chaos.appending import Appender, entries_in
+from tests.chaos.journal import Appender, entries_in
 
 # Where a worker's handlers find the file.
 VARIABLE = "CHAOS_SIDE_LOG"

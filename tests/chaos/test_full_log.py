@@ -11,8 +11,8 @@ import pytest
 import structlog
 
 from clepsydra.tools.process.log_stream import LogStream
-from tests.chaos.acting import Actor, quick
-from tests.chaos.calling import Caller
+from tests.chaos.action import Actor, quick
+from tests.chaos.caller import Caller
 from tests.chaos.conftest import StartWorld
 from tests.chaos.processes import ROOT, command_line
 from tests.chaos.side_log import VARIABLE

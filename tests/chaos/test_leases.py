@@ -6,12 +6,12 @@ from pathlib import Path
 
 from clepsydra.core.times import MILLISECOND_US, SECOND_US
 from clepsydra.worker.settings import WorkerSettings
-from tests.chaos.acting import Actor, held
-from tests.chaos.calling import Caller
+from tests.chaos.action import Actor, held
+from tests.chaos.caller import Caller
 from tests.chaos.conftest import StartWorld
 from tests.chaos.side_log import Event
 from tests.chaos.sizes import IS_LONG, LEASES_OUTLIVED
-from tests.chaos.waiting import until
+from tests.chaos.until import until
 from tests.chaos.world import SETTINGS, World
 
 # Longer than elsewhere: a machine that stalls for half a lease interrupts the attempt by itself.
@@ -20,7 +20,7 @@ _WORKER = WorkerSettings(**{key.removeprefix("worker."): value for key, value in
 _LEASE_AND_GRACE_US = _WORKER.lease_us + _WORKER.grace_us
 # A promise in time is held to with a margin for a machine that has other things to do.
 _MARGIN_US = 60 * SECOND_US
-_PATIENCE_S = (LEASES_OUTLIVED + 2) * _WORKER.lease_ms / 1000 + 60
+_TIMEOUT_S = (LEASES_OUTLIVED + 2) * _WORKER.lease_ms / 1000 + 60
 
 CallAt = Callable[[str], Caller]
 
@@ -87,7 +87,7 @@ async def test_a_long_attempt_outlives_many_leases_and_is_taken_up_when_its_work
     def many_leases_have_passed() -> bool:
         return now_us() > first.begun_us + LEASES_OUTLIVED * _WORKER.lease_ms * MILLISECOND_US
 
-    await until(many_leases_have_passed, "many leases pass", _PATIENCE_S)
+    await until(many_leases_have_passed, "many leases pass", _TIMEOUT_S)
     counters = (await actor.get("a")).response.status.counters
     assert (counters.interrupted_attempts, counters.failed_attempts) == (0, 0)
     await _kill_its_worker_and_see(world, actor, release)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clepsydra.core.times import HOUR_US
-from tests.chaos.acting import Actor, held, quick
-from tests.chaos.calling import Caller
+from tests.chaos.action import Actor, held, quick
+from tests.chaos.caller import Caller
 from tests.chaos.conftest import StartWorld
 from tests.chaos.side_log import Event
 from tests.chaos.sizes import IS_LONG, UPDATES
-from tests.chaos.waiting import until
+from tests.chaos.until import until
 from tests.chaos.world import SETTINGS
 
 _LANES = 4
@@ -75,7 +75,7 @@ async def test_an_action_deleted_in_the_midst_of_its_attempt_leaves_nothing(
         stats = await actor.stats()
         return (stats.actions, stats.incoming_rows, stats.processing_rows) == (0, 0, 0)
 
-    await until(nothing_is_left, "the tombstone is purged", patience_s=120, look_s=0.5)
+    await until(nothing_is_left, "the tombstone is purged", timeout_s=120, look_s=0.5)
     assert len(actor.lines(Event.STARTED)) == 1
     await world.audit()
     assert world.troubles == []

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.chaos.proxy import Mode, Proxy
-from tests.chaos.waiting import until
+from tests.chaos.until import until
 
 
 class Echo:

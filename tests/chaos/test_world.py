@@ -12,12 +12,12 @@ import apsw
 import pytest
 
 from clepsydra.core.times import HOUR_US
-from tests.chaos.acting import Actor, quick
-from tests.chaos.calling import Caller
+from tests.chaos.action import Actor, quick
+from tests.chaos.caller import Caller
 from tests.chaos.conftest import StartWorld
 from tests.chaos.disk import Disk, limited_disk, make_disk
 from tests.chaos.processes import Node
-from tests.chaos.waiting import until
+from tests.chaos.until import until
 
 CallAt = Callable[[str], Caller]
 

@@ -42,13 +42,13 @@ class Workload:
         self._made += 1
         spec, due_us, runs = self.spec(now_us)
         action = ScheduledAction(meta={"id": f"{self._prefix}-{self._made}"}, spec=spec)
-        fate = chance.random()
+        draw = chance.random()
         return Intention(
             action,
             due_us,
             runs,
-            update_after_s=chance.uniform(0, 4) if fate < 0.12 else None,
-            delete_after_s=chance.uniform(0, 5) if 0.08 < fate < 0.2 else None,
+            update_after_s=chance.uniform(0, 4) if draw < 0.12 else None,
+            delete_after_s=chance.uniform(0, 5) if 0.08 < draw < 0.2 else None,
             replay_after_s=chance.uniform(0, 4) if chance.random() < 0.03 else None,
         )
 

@@ -14,7 +14,7 @@ from tests.chaos.client import history_path
 from tests.chaos.processes import Node, command_line, python_module, run_command
 from tests.chaos.proxy import Proxy
 from tests.chaos.stores import ChaosStore
-from tests.chaos.waiting import until
+from tests.chaos.until import until
 from tests.end_to_end.processes import address_in
 
 # Short lives, so that a run sees many of them end.

@@ -42,7 +42,7 @@ class TestClock:
 
 class Backend(Protocol):
     # Whether a put through one handle wakes those who wait at another, as another process would.
-    hints_reach_other_handles: bool
+    wakeups_reach_other_handles: bool
 
     def __init__(self, directory: Path) -> None: ...
 
@@ -62,7 +62,7 @@ class Backend(Protocol):
 class MemoryBackend:
     """The specification. It has nothing to share but itself."""
 
-    hints_reach_other_handles = True
+    wakeups_reach_other_handles = True
     _store: MemoryStore
 
     def __init__(self, directory: Path) -> None:
@@ -82,7 +82,7 @@ class MemoryBackend:
 class SqliteBackend:
     """One file, and for each handle the connections and threads that a process of its own would have."""
 
-    hints_reach_other_handles = True
+    wakeups_reach_other_handles = True
 
     def __init__(self, directory: Path) -> None:
         self._path = str(directory / "store.db")
@@ -106,7 +106,7 @@ class SqliteBackend:
 class PostgresBackend:
     """A schema of its own on a real server, and for each handle the connections that another process would have."""
 
-    hints_reach_other_handles = True
+    wakeups_reach_other_handles = True
 
     def __init__(self, directory: Path) -> None:
         del directory
@@ -132,12 +132,13 @@ class PostgresBackend:
 class YdbBackend:
     """A directory of its own on an endpoint that evaluates named expressions again at each use, or on a real server."""
 
-    hints_reach_other_handles = False
+    wakeups_reach_other_handles = False
     evaluation = Evaluation.EACH_USE
+    trouble = 0.0
 
     def __init__(self, directory: Path) -> None:
         del directory
-        self._installation = ydb_installations.Installation(self.evaluation)
+        self._installation = ydb_installations.Installation(self.evaluation, self.trouble)
 
     async def open(self, clock: Clock) -> Store:
         # Its clock is the server's.
@@ -153,7 +154,10 @@ class YdbBackend:
 
 
 class YdbOnceBackend(YdbBackend):
+    """Here the endpoint also has trouble now and then: each text may be refused, before its rows or after them."""
+
     evaluation = Evaluation.ONCE
+    trouble = 0.05
 
 
 BACKENDS: dict[str, type[Backend]] = {

@@ -61,6 +61,35 @@ async def test_a_held_lock_is_taken_only_when_its_heartbeat_is_too_old(world: Wo
     assert await acquire(world.other, "second thief", world.at(51), stale_before_us=world.at(2)) is None
 
 
+async def test_a_heartbeat_from_the_future_is_stale(world: World) -> None:
+    """The clock was set back by a minute after the holders of these locks had died."""
+    await take_all(world)
+    now_us = world.at(-56)
+    # Heartbeats may be ten seconds old, and clocks err by less: those of seconds 1 to 4 are a minute ahead.
+    assert await acquire(world.other, "thief", now_us, stale_before_us=now_us - 10 * SECOND_US) == Lock(0, "thief")
+    assert (await lock_of(world, 0)).heartbeat_at_us == now_us
+    beat = await world.store.heartbeat([], now_us, now_us - 10 * SECOND_US)
+    assert beat.waiting == world.store.shards - 1
+
+
+async def test_a_heartbeat_that_is_a_little_ahead_is_not_stale(world: World) -> None:
+    await take_all(world)
+    now_us = world.at(-5)
+    assert await acquire(world.other, "thief", now_us, stale_before_us=now_us - 10 * SECOND_US) is None
+    assert (await world.store.heartbeat([], now_us, now_us - 10 * SECOND_US)).waiting == 0
+
+
+async def test_a_live_holder_keeps_its_lock_when_the_clock_is_set_back(world: World) -> None:
+    lock = (await take_all(world))[0]
+    now_us = world.at(-60)
+    stale_before_us = now_us - 10 * SECOND_US
+    beat = await world.store.heartbeat([lock], now_us, stale_before_us)
+    assert (beat.lost, beat.waiting) == (frozenset(), world.store.shards - 1)
+    assert (await lock_of(world, 0)).heartbeat_at_us == now_us
+    stolen = await acquire(world.other, "thief", now_us, stale_before_us=stale_before_us)
+    assert stolen == Lock(1, "thief")
+
+
 async def test_a_free_lock_and_a_stale_one_wait_in_one_line(world: World) -> None:
     locks = await take_all(world)
     await world.store.release([locks[2]], world.at(20))

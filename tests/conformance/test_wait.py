@@ -1,4 +1,4 @@
-"""A hint wakes who waits for a shard. It is never the truth, so these are the only tests that wait for real time."""
+"""A wake-up ends a wait for a shard. Only these tests wait in real time."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from tests.conformance.backends import Backend
 from tests.conformance.worlds import World
 
 SHORT_S = 0.05
-# Never waited out, unless a hint was lost.
+# Never waited out, unless a wake-up was lost.
 LONG_S = 10
 
 
@@ -38,7 +38,7 @@ async def test_a_batch_wakes_who_waits_for_any_of_its_shards(world: World) -> No
     assert all(await asyncio.gather(*waiting))
 
 
-async def test_a_hint_that_came_before_the_wait_is_not_lost_and_is_used_up_by_it(world: World) -> None:
+async def test_a_wakeup_before_the_wait_is_not_lost_and_is_used_up_by_it(world: World) -> None:
     await use_up_wakeups(world, 1)
     await world.carry_out(world.create("a", shard_id=1))
     assert await world.store.wait(1, LONG_S)
@@ -47,7 +47,7 @@ async def test_a_hint_that_came_before_the_wait_is_not_lost_and_is_used_up_by_it
 
 async def test_a_put_wakes_another_handle_where_the_store_says_so(world: World, backend: Backend) -> None:
     await use_up_wakeups(world, 3)
-    reaches = backend.hints_reach_other_handles
+    reaches = backend.wakeups_reach_other_handles
     waiting = asyncio.create_task(world.other.wait(3, LONG_S if reaches else SHORT_S))
     await asyncio.sleep(0)
     await world.carry_out(world.create("a", shard_id=3))

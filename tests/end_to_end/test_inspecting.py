@@ -34,14 +34,57 @@ def test_a_sound_store(store: Path, command: Command) -> None:
 
     stats = command("stats", "--json").json()
     assert (stats["actions"], stats["shards"], stats["locked_shards"], stats["due_rows"]) == (2, 8, 0, 0)
-    assert "rows that are due" in command("stats").out
+    assert (stats["states"], stats["waiting"], stats["running"], stats["kept"]) == ({"SCHEDULED": 2}, 2, 0, 0)
+    assert "waiting to run            2, 0 of them due" in command("stats").out
 
     locks = command("locks", "--json").json()
     assert [shard["shard"] for shard in locks] == list(range(8))
     assert sum(shard["incoming_rows"] + shard["processing_rows"] for shard in locks) >= 2
     header, *rows = command("locks").out.splitlines()
-    assert header.split() == ["SHARD", "STATE", "BY", "SINCE", "HEARTBEAT", "WAITING", "OLDEST", "DUE"]
+    assert header.split() == [
+        "SHARD",
+        "STATE",
+        "BY",
+        "SINCE",
+        "HEARTBEAT",
+        "WAITING",
+        "OLDEST",
+        "DUE",
+        "RUNNING",
+        "KEPT",
+    ]
     assert [row.split()[:2] for row in rows] == [[str(n), "free"] for n in range(8)]
+
+
+def test_counts_tell_apart_what_waits_what_has_ended_and_what_was_deleted(start_up: StartUp, command: Command) -> None:
+    up = start_up()
+
+    def ask(*arguments: str) -> None:
+        assert command(*arguments, "--server", up.address).code == 0
+
+    ask("add", "later", "--in", "1d", "--log", "x")
+    ask("add", "held", "--in", "1d", "--log", "x")
+    ask("pause", "held")
+    ask("add", "gone", "--in", "1d", "--log", "x")
+    ask("rm", "gone")
+    ask("add", "done", "--log", "x", "--keep-success", "1h")
+    stats = eventually(lambda: command("stats", "--json").json(), lambda stats: stats["states"].get("SUCCEEDED") == 1)
+
+    assert (stats["actions"], stats["deleted"]) == (3, 1)
+    assert stats["states"] == {"SCHEDULED": 1, "PAUSED": 1, "SUCCEEDED": 1}
+    assert (stats["waiting"], stats["due"], stats["running"], stats["kept"]) == (1, 0, 0, 3)
+    assert (
+        stats["next_time"]
+        == command("get", "later", "--json", "--server", up.address).json()["status"]["scheduled_time"]
+    )
+    locks = command("locks", "--json").json()
+    assert [sum(shard[name] for shard in locks) for name in ("waiting", "running", "kept")] == [1, 0, 3]
+    assert [shard["next_time"] for shard in locks if shard["next_time"]] == [stats["next_time"]]
+    audit = command("audit", "--json").json()
+    assert (audit["actions"], audit["deleted"], audit["live_rows"]) == (3, 1, 4)
+    assert command("audit").out.startswith(
+        "No violation: 3 actions and 1 deleted one, each with exactly one live row; "
+    )
 
 
 def test_an_action_without_a_row_is_a_violation(store: Path, command: Command) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.interleaving.checks import Broken, Returned
+from tests.interleaving.description import Label, describe
 from tests.interleaving.moves import Move, Moves
 from tests.interleaving.state import State
-from tests.interleaving.telling import Label, told
 from tests.interleaving.world import World
 
 
@@ -57,7 +57,7 @@ def explore(world: World, states_max: int | None = None) -> Exploration:
             stack.append(_next(moves, state))
     except Broken as broken:
         found.broken = str(broken)
-        found.path = tuple(map(told, path if broken.by is None else [*path, (broken.by, "")]))
+        found.path = tuple(map(describe, path if broken.by is None else [*path, (broken.by, "")]))
     return found
 
 

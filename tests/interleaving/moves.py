@@ -16,6 +16,7 @@ from clepsydra.store.memory.store import QueueRow
 from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Queue
 from tests.interleaving import checks
 from tests.interleaving.checks import Broken, Seen
+from tests.interleaving.description import Label
 from tests.interleaving.state import (
     Books,
     Budget,
@@ -32,7 +33,6 @@ from tests.interleaving.state import (
     with_worker,
     without,
 )
-from tests.interleaving.telling import Label
 from tests.interleaving.world import EPOCH_US, World
 
 _OF_LOOPS = ("turn", "migrate", "drop")

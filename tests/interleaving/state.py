@@ -79,7 +79,7 @@ class WorkerState(NamedTuple):
 
 
 class Call(NamedTuple):
-    """How far a call of the client has come; `held` is its fate, and compares by `version`."""
+    """How far a call of the client has come; `held` is its outcome, and compares by `version`."""
 
     phase: str
     version: tuple[Any, ...] = ()

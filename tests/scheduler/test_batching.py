@@ -296,7 +296,7 @@ async def test_those_who_leave_make_room(desk: Desk) -> None:
 
 
 @story
-async def test_reads_are_gathered_too_and_may_be_for_the_same(desk: Desk) -> None:
+async def test_reads_share_batches_too_and_may_read_the_same_action(desk: Desk) -> None:
     await desk.create("a")
 
     actions = await asyncio.gather(*(desk.scheduler.get(GetActionRequest(id="a")) for _ in range(20)))

@@ -72,6 +72,20 @@ async def test_a_paused_action_stays_paused_and_an_ended_one_ended(desk: Desk) -
 
 
 @story
+async def test_work_that_had_begun_goes_on_under_its_key(desk: Desk) -> None:
+    action = exported(state="RETRYING", at_us=90 * SECOND_US)
+    action.meta.guid = "0123456789abcdef" * 2
+    action.status.occurrence_time.CopyFrom(timestamp(60 * SECOND_US))
+    action.status.occurrence.failed_attempts = 2
+
+    assert await outcomes(desk, action) == [CREATED]
+
+    occurrence = (await desk.get("a")).status.occurrence
+    assert occurrence.idempotency_key == f"{action.meta.guid}-{60 * SECOND_US}"
+    assert occurrence.failed_attempts == 2
+
+
+@story
 async def test_what_was_exported_is_what_is_there_after_the_import(desk: Desk) -> None:
     created = await desk.create("a")
     paused = await desk.scheduler.pause(PauseActionRequest(id=(await desk.create("b")).meta.id))

@@ -18,7 +18,9 @@ from structlog.testing import capture_logs
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.limits import REQUEST_BYTES
+from clepsydra.scheduler.api.connections import Connections
 from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
+from clepsydra.scheduler.api.reception import Reception, ReceptionBounds
 from clepsydra.scheduler.api.server import CannotListen, RunningServer, serve
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
@@ -267,6 +269,12 @@ class Hurried:
 
     code: grpc.StatusCode | None = None
 
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+
+    async def read(self) -> bytes:
+        return self._request
+
     def time_remaining(self) -> float:
         return 0.0
 
@@ -279,12 +287,13 @@ async def test_nor_if_grpc_is_slow_to_tell() -> None:
     clock = SystemClock()
     store = LineToStore(clock)
     settings = SchedulerSettings()
-    handlers = Endpoint(Scheduler(store, clock, Ids.from_system(), settings), settings).handlers()
+    reception = Reception(ReceptionBounds(1, 1, 1), Connections(0))
+    handlers = Endpoint(Scheduler(store, clock, Ids.from_system(), settings), settings, reception).handlers()
     create: Any = handlers.service(HandlerCallDetails(f"/{SERVICE.full_name}/CreateAction"))
-    context = Hurried()
+    context = Hurried(a_create("a").SerializeToString())
 
     with pytest.raises(grpc.aio.AbortError):
-        await create.unary_unary(a_create("a").SerializeToString(), context)
+        await create.stream_unary(None, context)
 
     assert context.code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert store.actions == {}

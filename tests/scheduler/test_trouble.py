@@ -243,7 +243,7 @@ async def test_a_caller_who_leaves_ends_the_retries(desk: Desk) -> None:
 
 
 @story
-async def test_reads_are_patient_too(desk: Desk) -> None:
+async def test_reads_are_retried_as_well(desk: Desk) -> None:
     created = await desk.create("a")
     desk.store.look_troubles.extend([Trouble.UNAVAILABLE, Trouble.LOST_ON_THE_WAY, Trouble.LOST_ON_THE_WAY_BACK])
 
@@ -264,7 +264,7 @@ async def test_but_not_for_ever(desk: Desk) -> None:
 
 
 @story
-async def test_a_listing_is_patient_as_well(desk: Desk) -> None:
+async def test_a_listing_is_retried_as_well(desk: Desk) -> None:
     await desk.create("a")
     desk.store.list_troubles.extend([Trouble.UNAVAILABLE, Trouble.LOST_ON_THE_WAY])
 

@@ -35,7 +35,7 @@ from tests.simulation.verdict import Verdict
 from tests.simulation.weather import Weather
 
 _TRIES = 8
-_PATIENCE_S = 3.0
+_TIMEOUT_S = 3.0
 _PAUSE_S = 0.3
 
 # The scheduler says that this try did nothing, and that another may do better.
@@ -97,7 +97,7 @@ class Client:
         window = self._promises.window(action_id)
         request = _request(call, request_id)
         answer = await self._until_told(
-            call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request, _PATIENCE_S)
+            call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request, _TIMEOUT_S)
         )
         if answer is None:
             return False
@@ -210,7 +210,7 @@ class Client:
         if serving is None:
             raise errors.StoreUnavailable("nobody listens")
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_TIMEOUT_S):
                 result = await serving.answer
         except TimeoutError as error:
             # gRPC tells the server that nobody waits any more.

@@ -108,7 +108,7 @@ class Behaviour(Enum):
 # What a plan turns on for a whole run.
 SKEWED_CLOCKS = "a node's wall clock was wrong from the start"
 DRIFTING_CLOCKS = "a node's monotonic clock ran fast or slow"
-LOST_HINTS = "every wake-up hint was lost"
+LOST_WAKEUPS = "every wake-up was lost"
 FLOODS = "a client flooded a few actions with changes"
 
 # What a stall outlasted.
@@ -146,7 +146,7 @@ MARKS: tuple[str, ...] = (
     *(kind.__name__ for kind in (Kill, Drain, Stall, ClockStep, Outage, BrokenLocks, Corruption)),
     SKEWED_CLOCKS,
     DRIFTING_CLOCKS,
-    LOST_HINTS,
+    LOST_WAKEUPS,
     FLOODS,
     STALLED_BEYOND_LOCK,
     STALLED_BEYOND_TIMEOUT,

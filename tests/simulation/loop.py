@@ -180,6 +180,9 @@ class VirtualClock:
     def now_us(self) -> int:
         return self.epoch_us + self.monotonic_us()
 
+    def latest_us(self) -> int:
+        return self.now_us()
+
     def monotonic_us(self) -> int:
         return round(self._loop.time() * self._microseconds_per_second)
 

@@ -15,7 +15,7 @@ from clepsydra.store.port import Queue
 from clepsydra.store.repair import repair
 from tests.simulation.faults import (
     DRIFTING_CLOCKS,
-    LOST_HINTS,
+    LOST_WAKEUPS,
     SKEWED_CLOCKS,
     STALLED_BEYOND_LOCK,
     STALLED_BEYOND_TIMEOUT,
@@ -78,7 +78,7 @@ class Nemesis:
         for mark, is_so in (
             (SKEWED_CLOCKS, any(plan.skew_us)),
             (DRIFTING_CLOCKS, any(plan.drift_ppm)),
-            (LOST_HINTS, plan.hints_are_lost),
+            (LOST_WAKEUPS, plan.wakeups_are_lost),
         ):
             if is_so:
                 self._weather.mark(mark)

@@ -15,6 +15,7 @@ from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
+from clepsydra.store.store_clock import read_store_clock
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
@@ -178,13 +179,13 @@ class SchedulerNode(Node):
 
     async def _run(self, process: Process, wire: Wire) -> None:
         clock = DisciplinedClock(self.machine)
-        clock.anchor(await wire.now())
+        await read_store_clock(wire, clock)
         self.scheduler = Scheduler(wire, clock, self._ids, self._settings)
         process.when_dead.append(self._forget)
         while True:
             await asyncio.sleep(_FOLLOW_S)
             try:
-                clock.anchor(await wire.now())
+                await read_store_clock(wire, clock)
             except (Unavailable, OutcomeUnknown):
                 continue
 

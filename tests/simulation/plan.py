@@ -26,7 +26,7 @@ from tests.simulation.faults import (
 
 T = TypeVar("T")
 
-_USUAL_EVERY = 10
+_COMMON_EVERY = 10
 
 # How many calls of each method are drawn for trouble: about as many as a node makes while faults are on.
 _CALLS = {
@@ -118,7 +118,7 @@ class Plan:
     # Of the wall clocks at the start, and of the monotonic clocks, by node.
     skew_us: tuple[int, ...]
     drift_ppm: tuple[int, ...]
-    hints_are_lost: bool
+    wakeups_are_lost: bool
     # How much of the calls takes real time, and how much at most.
     slow_share: float
     latency_us: int
@@ -139,11 +139,11 @@ def draw(seed: int, store: str = "memory") -> Plan:
 
 
 def is_common(seed: int) -> bool:
-    return seed % _USUAL_EVERY == 2
+    return seed % _COMMON_EVERY == 2
 
 
 def _of_common_actions(plan: Plan) -> Plan:
-    """The same run, but every action is of the usual kind.
+    """The same run, but every action is of the common kind.
 
     By default an attempt may hang for a minute, and a tenth failure is retried after many: so nothing hangs here, and
     what fails fails once or twice.
@@ -185,7 +185,7 @@ class _Drawing:
             calls=tuple(self._troubled_calls()),
             skew_us=tuple(self._signed(10 * SECOND_US) if skewed else 0 for _ in range(nodes)),
             drift_ppm=tuple(self._signed(500) if drifting else 0 for _ in range(nodes)),
-            hints_are_lost=self._chance(0.2),
+            wakeups_are_lost=self._chance(0.2),
             slow_share=self._one_of((0.0, 0.05, 0.3)),
             latency_us=self._one_of((MILLISECOND_US, 20 * MILLISECOND_US, 200 * MILLISECOND_US)),
             faults_end_us=self._end_us,

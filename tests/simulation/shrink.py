@@ -55,7 +55,7 @@ def _plainer(plan: Plan) -> Iterator[Plan]:
     plainer = {
         "skew_us": (0,) * nodes,
         "drift_ppm": (0,) * nodes,
-        "hints_are_lost": False,
+        "wakeups_are_lost": False,
         "slow_share": 0.0,
         "shards": 1,
     }

@@ -87,7 +87,7 @@ async def test_a_page_full_of_rows_that_lie_ahead_is_not_read_over_and_over() ->
 
 
 @on_virtual_time
-async def test_what_comes_due_soon_overtakes_a_load_of_the_far_future() -> None:
+async def test_what_comes_due_soon_is_migrated_before_a_load_of_the_far_future() -> None:
     fleet = Fleet(shards=1)
     for n in range(400):
         await fleet.create(f"far{n}", delay_us=HOUR_US)
@@ -99,7 +99,7 @@ async def test_what_comes_due_soon_overtakes_a_load_of_the_far_future() -> None:
 
 
 @on_virtual_time
-async def test_what_arrives_during_a_load_of_the_far_future_overtakes_it_too() -> None:
+async def test_what_comes_in_during_a_load_of_the_far_future_is_migrated_before_it_too() -> None:
     fleet = Fleet(shards=1)
     for n in range(400):
         await fleet.create(f"far{n}", delay_us=HOUR_US)

@@ -49,7 +49,7 @@ class Line:
         self.troubles = {(call.method, call.nth): call for call in plan.calls if call.node == name}
         self.slow_share = plan.slow_share
         self.latency_us = plan.latency_us
-        self.hints_are_lost = plan.hints_are_lost
+        self.wakeups_are_lost = plan.wakeups_are_lost
 
 
 class Wire:
@@ -139,7 +139,7 @@ class Wire:
         return await self._send("stale", lambda: self._witness.stale(shard_id, after, from_us, limit))
 
     async def wait(self, shard_id: int, timeout_s: float) -> bool:
-        if self._line.hints_are_lost:
+        if self._line.wakeups_are_lost:
             await asyncio.sleep(timeout_s)
             return False
         return await self._witness.wait(shard_id, timeout_s)

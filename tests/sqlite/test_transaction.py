@@ -13,7 +13,7 @@ from clepsydra.store.sqlite import SqliteStore
 from clepsydra.store.sqlite.advance import advance_operation
 from clepsydra.store.sqlite.connection.connect import connect, create_temporary_objects
 from clepsydra.store.sqlite.connection.thread import Operation, Settled
-from clepsydra.store.sqlite.connection.transaction import SingleStatement, write_group
+from clepsydra.store.sqlite.connection.transaction import GroupCommit, SingleStatement
 from clepsydra.store.sqlite.put import put_operation
 
 DONE, GONE = AdvanceOutcome.DONE, AdvanceOutcome.GONE
@@ -36,7 +36,7 @@ class Traced:
 
     def run(self, *operations: Operation[Any]) -> list[Settled]:
         self.statements.clear()
-        return write_group(self.path)(self.connection, operations)
+        return GroupCommit(self.path, None)(self.connection, operations)
 
     def rows(self) -> int:
         return int(self.connection.execute("SELECT count(*) FROM incoming_queue").get)
@@ -175,7 +175,7 @@ def test_after_a_failed_write_to_the_disk_it_is_known_or_unknown_what_was_commit
     operation: Callable[[apsw.Connection], None], fails: str, error: type[Exception]
 ) -> None:
     connection: Any = Failing(fails)
-    [(_, raised)] = write_group("store.db")(connection, [operation])
+    [(_, raised)] = GroupCommit("store.db", None)(connection, [operation])
     assert type(raised) is error
 
 

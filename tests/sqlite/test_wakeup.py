@@ -13,7 +13,7 @@ from clepsydra.store.sqlite import SqliteStore
 from clepsydra.store.sqlite.connection.connect import connect
 from clepsydra.store.sqlite.connection.log_watch import LogWatch
 from clepsydra.store.sqlite.connection.thread import ConnectionThread
-from clepsydra.store.sqlite.connection.transaction import write_group
+from clepsydra.store.sqlite.connection.transaction import GroupCommit
 from clepsydra.store.sqlite.wakeup import Listener
 from clepsydra.store.wakeup import Wakeups
 
@@ -40,7 +40,7 @@ async def other(path: str) -> AsyncIterator[SqliteStore]:
 @pytest.fixture(params=["watched", "polled"])
 async def listener(request: pytest.FixtureRequest, path: str, other: SqliteStore) -> AsyncIterator[Listener]:
     writer = connect(path)
-    thread = ConnectionThread(writer, write_group(path), "writer", 1)
+    thread = ConnectionThread(writer, GroupCommit(path, None), "writer", 1)
     listener = Listener(Wakeups(SHARDS), writer, thread, LogWatch(path) if request.param == "watched" else None)
     yield listener
     listener.close()

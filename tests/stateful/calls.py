@@ -140,7 +140,7 @@ class Caller:
             held = [shard_id for shard_id, lock in model.shard_locks.items() if lock.locked and lock.guid == guid]
             if held:
                 return Lock(held[0], guid)
-            if answer is None or not model.shard_locks[answer.shard_id].is_free(stale_before_us):
+            if answer is None or not model.shard_locks[answer.shard_id].is_free(now_us, stale_before_us):
                 return None
             model.shard_locks[answer.shard_id] = ShardLock(True, guid, "worker", now_us, now_us)
             return Lock(answer.shard_id, guid)
@@ -250,7 +250,7 @@ class Caller:
 
     def _wait(self, chance: random.Random) -> Call:
         shard_id = chance.randrange(self._world.store.shards)
-        # A hint may come too often, and may be lost.
+        # A wake-up may come too often, and may be lost.
         return Call(f"wait {shard_id}", _of_no_interest(lambda store: store.wait(shard_id, 0.001)))
 
     def _stats(self, chance: random.Random) -> Call:

@@ -104,8 +104,10 @@ class Life:
     def succeed(self, now_us: int) -> None:
         self._move(Succeeded(self._attempt(now_us, Attempt.SUCCESS)), now_us)
 
-    def fail(self, now_us: int, *, retryable: bool = True, retry_after_us: int | None = None) -> None:
-        self._move(Failed(self._attempt(now_us, Attempt.FAILURE), retryable, retry_after_us), now_us)
+    def fail(self, now_us: int, *, retryable: bool = True, retry_after_us: int | None = None, error: str = "") -> None:
+        attempt = self._attempt(now_us, Attempt.FAILURE)
+        attempt.error = error
+        self._move(Failed(attempt, retryable, retry_after_us), now_us)
 
     def interrupt(self, now_us: int) -> None:
         assert self.decision(now_us) is Decision.INTERRUPT

@@ -128,6 +128,13 @@ def test_a_target_may_ask_not_to_be_tried_again() -> None:
     assert life.status.reason == "the target asked not to be tried again"
 
 
+def test_the_reason_of_a_failure_that_is_not_retried_is_the_failures_own() -> None:
+    life = Life(spec_of(once()), accepted_us=NOON_US)
+    life.begin(NOON_US)
+    life.fail(NOON_US, retryable=False, error="the target answered 404 Not Found, which is not retried")
+    assert life.status.reason == "the target answered 404 Not Found, which is not retried"
+
+
 def test_a_targets_wish_takes_the_place_of_the_policys_delay_but_not_of_its_limits() -> None:
     life = Life(spec_of(once(), retry=retry_policy(max_elapsed_us=HOUR_US)), accepted_us=NOON_US)
     life.begin(NOON_US)

@@ -254,19 +254,19 @@ def _moments(event: Event, status: Status) -> Iterator[Moment]:
 
 
 def _check_against_the_oracle(case: Case, result: Step) -> None:
-    fate = outcome_of(case)
+    expected = outcome_of(case)
     status = result.status
-    assert status.state == fate.state, case
-    assert status.counters == fate.counters, case
-    assert (result.at_us is None) == (fate.wanted_us is None), case
-    if fate.wanted_us is not None:
-        assert result.at_us == _moved_out_of_the_way(case, fate.wanted_us), case
-    if fate.goes_on:
+    assert status.state == expected.state, case
+    assert status.counters == expected.counters, case
+    assert (result.at_us is None) == (expected.wanted_us is None), case
+    if expected.wanted_us is not None:
+        assert result.at_us == _moved_out_of_the_way(case, expected.wanted_us), case
+    if expected.goes_on:
         assert status.occurrence == case.status.occurrence, case
         assert status.reason == "", case
-    if fate.occurrence_us is not None:
-        assert us_of(status.occurrence_time) == fate.occurrence_us, case
-        assert fate.goes_on or not status.HasField("occurrence"), case
+    if expected.occurrence_us is not None:
+        assert us_of(status.occurrence_time) == expected.occurrence_us, case
+        assert expected.goes_on or not status.HasField("occurrence"), case
         assert status.reason == "", case
         assert not status.HasField("end_time"), case
         _check_the_limits(case, status)

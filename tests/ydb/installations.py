@@ -26,8 +26,10 @@ _numbers = count(1)
 class Installation:
     """An installation, and the stores that were opened on it."""
 
-    def __init__(self, evaluation: Evaluation = Evaluation.EACH_USE) -> None:
+    def __init__(self, evaluation: Evaluation = Evaluation.EACH_USE, trouble: float = 0.0) -> None:
         self.endpoint = None if REAL_SERVER else Endpoint(Engine(DATABASE, evaluation=evaluation))
+        if self.endpoint is not None:
+            self.endpoint.faults.trouble = trouble
         self.url = ""
         self._stores: list[YdbStore] = []
 

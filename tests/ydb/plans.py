@@ -13,11 +13,11 @@ from clepsydra.store.ydb.url import Location
 
 LOOKUPS = ("Lookup", "MultiLookup")
 # They count all rows of a table, and nobody waits for them.
-FULL_SCANS = ("stats", "count_locks")
+FULL_SCANS = ("stats", "states", "count_locks")
 # They go through all actions, page by page.
 LISTS = ("list_actions", "audit_actions")
 # Each page of these must end at its limit, however long the backlog is.
-PAGES = ("due", "stale", *LISTS, "audit_incoming", "audit_processing")
+PAGES = ("due", "stale", *LISTS, "audit_incoming", "audit_processing", "load_incoming", "load_processing")
 
 
 class Read(NamedTuple):

@@ -19,7 +19,10 @@ ACTIONS = 150
 def store() -> Iterator[str]:
     """The URL of an installation on an endpoint of its own."""
     endpoint = subprocess.Popen(
-        [sys.executable, "-m", "tests.ydb_endpoint", "--port", "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.ydb_endpoint", "--port", "0", "--trouble", "0.05"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert endpoint.stdout is not None
     port = int(endpoint.stdout.readline())

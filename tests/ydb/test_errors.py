@@ -2,6 +2,7 @@
 
 import inspect
 import random
+from typing import Any
 
 import grpc
 import pytest
@@ -11,9 +12,11 @@ from clepsydra.core.ids import Ids
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.times import SECOND_US
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable, Unusable, WrongUrl
-from clepsydra.store.ydb.connection.errors import Aborted, TooLate, harmless_failure, write_failure
+from clepsydra.store.ydb.connection.errors import TOO_LATE, Aborted, TooLate, harmless_failure, write_failure
 from clepsydra.store.ydb.retry import Retry
 from clepsydra.store.ydb.url import parse_url
+from tests.ydb.sample_installation import open_store, running_endpoint
+from tests.ydb_endpoint.messages import issue_pb2
 
 SDK_ERRORS = [
     kind
@@ -56,6 +59,41 @@ def test_a_late_put_is_recognised_by_its_message_whatever_the_status() -> None:
     message = "Condition violated: clepsydra: a put is too late"
     for kind in (ydb.issues.PreconditionFailed, ydb.issues.GenericError, ydb.issues.InternalError):
         assert type(write_failure(kind(message))) is TooLate
+
+
+def issue(message: str, *causes: Any) -> Any:
+    return issue_pb2.IssueMessage(message=message, issues=causes)
+
+
+def test_the_cause_of_an_error_comes_first() -> None:
+    """The server nests its issues, and the outermost says only what it was doing."""
+    nested = issue("Type annotation", issue("At function: KiReadTable!", issue("Cannot find table 'x'")))
+    shown = str(harmless_failure(ydb.issues.SchemeError("raw", [nested])))
+    assert shown.startswith("SCHEME_ERROR Cannot find table 'x'; At function: KiReadTable!; Type annotation (")
+
+
+def test_every_branch_of_nested_issues_is_shown_once() -> None:
+    branches = [issue("Execution", issue("first"), issue("second")), issue("Execution", issue("first"))]
+    assert str(write_failure(ydb.issues.GenericError("raw", branches))) == "GENERIC_ERROR first; second; Execution"
+
+
+def test_a_late_put_is_recognised_in_nested_issues() -> None:
+    nested = issue("Execution", issue("Terminate was called, reason(42): Condition violated: " + TOO_LATE))
+    assert type(write_failure(ydb.issues.PreconditionFailed("raw", [nested]))) is TooLate
+
+
+def test_a_batch_that_is_too_large_for_the_servers_memory_was_not_done() -> None:
+    nested = issue("Execution", issue("Intermediate data materialization exceeded size limit (60 > 50)."))
+    assert type(write_failure(ydb.issues.PreconditionFailed("raw", [nested]))) is Aborted
+
+
+async def test_a_missing_table_is_named() -> None:
+    async with running_endpoint() as endpoint, open_store(endpoint) as store:
+        path = f"{endpoint.engine.database.root}/clepsydra/scheduled_actions"
+        del endpoint.engine.database.tables[path]
+        endpoint.engine.database.schema_version += 1
+        with pytest.raises(Unusable, match=f"SCHEME_ERROR Cannot find table '{path}'"):
+            await store.get(["a"])
 
 
 @pytest.mark.parametrize(

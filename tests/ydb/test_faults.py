@@ -19,7 +19,7 @@ from tests.ydb.sample_installation import (
 )
 from tests.ydb_endpoint import Endpoint
 from tests.ydb_endpoint.errors import Status
-from tests.ydb_endpoint.faults import Fault, Kind, afterwards, instead
+from tests.ydb_endpoint.faults import Fault, Kind, afterwards, instead, streamed, streamed_done
 
 # With these the server says that it did nothing.
 REFUSALS = [Status.ABORTED, Status.OVERLOADED, Status.BAD_SESSION]
@@ -28,15 +28,20 @@ UNCERTAIN = [Status.UNAVAILABLE, Status.UNDETERMINED, Status.SESSION_EXPIRED]
 
 # Each makes a fault for the text with the given name.
 FaultMakers = dict[str, Callable[[str], Fault]]
-NOT_DONE: FaultMakers = {status.name: partial(instead, status) for status in REFUSALS}
+NOT_DONE: FaultMakers = {
+    **{status.name: partial(instead, status) for status in REFUSALS},
+    "rows, then ABORTED": partial(streamed, Status.ABORTED),
+}
 UNKNOWN_NOT_DONE: FaultMakers = {
     **{f"{status.name} before": partial(instead, status) for status in UNCERTAIN},
     "cut before": partial(Fault, Kind.CUT_BEFORE),
+    "rows, then UNAVAILABLE": partial(streamed, Status.UNAVAILABLE),
 }
 UNKNOWN_DONE: FaultMakers = {
     **{f"{status.name} after": partial(afterwards, status) for status in UNCERTAIN},
     "cut after": partial(Fault, Kind.CUT_AFTER),
     "slow": partial(Fault, Kind.SLOW),
+    "done and rows, then UNDETERMINED": partial(streamed_done, Status.UNDETERMINED),
 }
 ALL = {**NOT_DONE, **UNKNOWN_NOT_DONE, **UNKNOWN_DONE}
 
@@ -125,3 +130,28 @@ async def test_a_read_that_every_try_refused_is_unavailable(call: str) -> None:
         endpoint.faults.plan(instead(Status.UNAVAILABLE, text, times=1000))
         with pytest.raises(Unavailable):
             await send(sample.store)
+
+
+@pytest.mark.parametrize("call", WRITES)
+async def test_a_partition_that_restarts_between_read_and_commit_costs_a_try(call: str) -> None:
+    make, text = WRITES[call]
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
+        send = make(sample)
+        endpoint.faults.plan(Fault(Kind.LOSE_LOCKS, text))
+        assert await send(sample.store) == await send(sample.model)
+        assert endpoint.faults.injected == 1
+        await sample.check_equal()
+
+
+async def test_a_batch_that_finds_too_much_in_store_is_done_in_halves() -> None:
+    """The batch alone fits, but not together with the actions that it would replace."""
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
+        lives = [sample.world.create(f"a{n}", shard_id=0) for n in range(16)]
+        large = [put._replace(action=put.action._replace(spec=bytes(1000))) for put in lives]
+        await sample.call_both(lambda store: store.put(large))
+        changes = [sample.world.change(put.action, shard_id=1) for put in large]
+        endpoint.engine.limits.intermediate_bytes = 5000
+        endpoint.engine.requests.clear()
+        await sample.call_both(lambda store: store.put(changes))
+        assert len([request for request in endpoint.engine.requests if request.call == "put"]) > 4
+        await sample.check_equal()

@@ -8,15 +8,19 @@ import pytest
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import OtherShards, Unavailable, Unusable
 from clepsydra.store.install import SHARDS_DEFAULT
+from clepsydra.store.install import install as install_into
 from clepsydra.store.url import install_store, open_store
 from clepsydra.store.ydb import YdbStore
-from clepsydra.store.ydb.installation import MIGRATIONS_TABLE, TABLES
+from clepsydra.store.ydb.installation import MIGRATIONS_TABLE, TABLES, connected_installation
+from clepsydra.store.ydb.url import parse_url
 from tests.conformance.backends import TestClock
 from tests.conformance.worlds import DONE, World
-from tests.ydb_endpoint import Endpoint
+from tests.ydb_endpoint import Endpoint, Engine
+from tests.ydb_endpoint.endpoint import DATABASE
 from tests.ydb_endpoint.errors import Status
 from tests.ydb_endpoint.faults import instead
-from tests.ydb_endpoint.scheme import children_of
+from tests.ydb_endpoint.limits import Rights, ServerLimits
+from tests.ydb_endpoint.scheme import children_of, make_directory
 
 PATH = "/local/clepsydra"
 
@@ -161,3 +165,81 @@ async def test_a_closed_store_says_so() -> None:
         await store.close()
         with pytest.raises((Unusable, Unavailable), match="closed"):
             await store.now()
+
+
+async def test_init_needs_no_right_above_its_directory() -> None:
+    """An administrator has made the directory, and gave it to the user of the installation."""
+    async with Endpoint() as endpoint:
+        database = endpoint.engine.database
+        for path in ("/local/team", "/local/team/timers"):
+            make_directory(database, path)
+        database.rights = Rights("/local/team/timers")
+        assert await install(endpoint, 4, "team/timers") == 4
+        store = await YdbStore.open(endpoint.url("team/timers"), {}, ids())
+        assert store.shards == 4
+        await store.close()
+
+
+async def test_init_makes_the_directories_that_are_missing_and_no_others() -> None:
+    async with Endpoint() as endpoint:
+        database = endpoint.engine.database
+        make_directory(database, "/local/team")
+        database.rights = Rights("/local/team")
+        assert await install(endpoint, 4, "team/our/timers") == 4
+        assert len([each for each in endpoint.engine.requests if each.rpc == "MakeDirectory"]) == 2
+        assert {"/local/team/our", "/local/team/our/timers"} <= database.directories
+
+
+async def test_init_without_the_right_to_make_its_directory_says_so() -> None:
+    async with Endpoint() as endpoint:
+        make_directory(endpoint.engine.database, "/local/team")
+        endpoint.engine.database.rights = Rights("/local/team")
+        with pytest.raises(Unusable, match="UNAUTHORIZED Access denied"):
+            await install(endpoint, 4, "other/timers")
+
+
+async def test_a_user_who_may_only_read_is_told_so() -> None:
+    async with Endpoint() as endpoint:
+        await install(endpoint)
+        endpoint.engine.database.rights.may_write = False
+        store = await YdbStore.open(endpoint.url(), {}, ids())
+        with pytest.raises(Unusable, match=r"UNAUTHORIZED Access denied.*ask for permission"):
+            await store.check_writable()
+        await store.close()
+
+
+async def test_init_waits_for_another_init_that_makes_the_same_tables() -> None:
+    """Making a table takes longer here than any other call is tried again."""
+    async with Endpoint(Engine(DATABASE, limits=ServerLimits(creation_s=0.1))) as endpoint:
+        location = parse_url(endpoint.url())
+        short = location._replace(limits=location.limits._replace(retry_s=0.05))
+
+        async def init() -> int:
+            async with connected_installation(short, {}, ids()) as installation:
+                return await install_into(installation, 4)
+
+        assert list(await asyncio.gather(init(), init(), init())) == [4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("version", "is_old"),
+    [("24.4.4.12", True), ("25.3.1.26", True), ("25.3.1.27", False), ("25.3.1.ent.3", False), ("stable-25-1", True),
+     ("26.1.1.6", False), ("main", False), ("", False)],
+)  # fmt: skip
+async def test_a_server_below_the_minimum_version_is_warned_about(
+    version: str, is_old: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Endpoint(Engine(DATABASE, version=version)) as endpoint:
+        await install(endpoint)
+        await (await YdbStore.open(endpoint.url(), {}, ids())).close()
+    warnings = [record.getMessage() for record in caplog.records if "known defects" in record.getMessage()]
+    assert len(warnings) == (2 if is_old else 0)
+    assert all(f"runs YDB {version}" in warning and "25.3.1.27" in warning for warning in warnings)
+
+
+async def test_a_server_that_does_not_tell_its_version_can_be_used(caplog: pytest.LogCaptureFixture) -> None:
+    async with Endpoint() as endpoint:
+        endpoint.faults.plan(instead(Status.GENERIC_ERROR, "server_version", times=2))
+        assert await install(endpoint) == 4
+        await (await YdbStore.open(endpoint.url(), {}, ids())).close()
+    assert not caplog.records

@@ -1,22 +1,28 @@
-"""The server truncates results: everything is still read, and in one snapshot."""
+"""Large results come in parts, and completely. If a part is missing, that is noticed."""
 
 import asyncio
 
 import pytest
 
-from clepsydra.store.errors import Unusable
+from clepsydra.store.errors import Unavailable
 from clepsydra.store.port import Row
-from tests.conformance.worlds import EVERYTHING, begin, ids_of, whole_page
-from tests.ydb.sample_installation import SampleInstallation, open_store, running_endpoint, sample_installation
-from tests.ydb_endpoint import Endpoint
+from tests.conformance.worlds import EVERYTHING, begin, whole_page
+from tests.ydb.port_calls import READS
+from tests.ydb.sample_installation import (
+    SHORT_RETRY,
+    SampleInstallation,
+    open_store,
+    running_endpoint,
+    sample_installation,
+)
 from tests.ydb_endpoint.faults import Fault, Kind
 
-ACTIONS = 60
+ACTIONS = 1400
 
 
-async def add_rows(sample: SampleInstallation) -> list[Row]:
+async def add_rows(sample: SampleInstallation, actions: int) -> list[Row]:
     """Put rows into shard 1, and move half of them to processing_queue. Returns the other half."""
-    puts = [sample.world.create(f"a{n:02}", sample.world.at(n), shard_id=1) for n in range(ACTIONS)]
+    puts = [sample.world.create(f"a{n:04}", sample.world.at(n), shard_id=1) for n in range(actions)]
     await sample.call_both(lambda store: store.put(puts))
     rows = [entry.row for entry in (await sample.world.page(1)).incoming if entry.row.action_id.startswith("a")]
     moving, mark = rows[::2], sample.world.mark()
@@ -24,49 +30,23 @@ async def add_rows(sample: SampleInstallation) -> list[Row]:
     return rows[1::2]
 
 
-def truncate(endpoint: Endpoint, rows: int) -> None:
-    endpoint.faults.plan(Fault(Kind.TRUNCATE, rows=rows, times=100_000))
-
-
-@pytest.mark.parametrize("rows", [1, 7, 29, 30, 31, 61])
-async def test_every_read_is_complete(rows: int) -> None:
+async def test_every_read_is_complete() -> None:
     async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
-        await add_rows(sample)
-        names = [f"a{n:02}" for n in range(ACTIONS)]
-        truncate(endpoint, rows)
+        await add_rows(sample, ACTIONS)
+        names = [f"a{n:04}" for n in range(ACTIONS)]
         assert await whole_page(sample.store, 1) == await whole_page(sample.model, 1)
         assert await sample.store.get(names) == await sample.model.get(names)
-        listed, model = (
-            await sample.store.list_actions(None, EVERYTHING),
-            await sample.model.list_actions(None, EVERYTHING),
-        )
-        assert sorted(listed) == sorted(model)
+        listed = await sample.store.list_actions(None, EVERYTHING)
+        assert sorted(listed) == sorted(await sample.model.list_actions(None, EVERYTHING))
         assert await sample.store.stale(1, None, 0, 40) == await sample.model.stale(1, None, 0, 40)
         assert await sample.store.audit(10) == await sample.model.audit(10)
 
 
-@pytest.mark.parametrize("limit", [5, 30, 45])
-async def test_the_limit_holds_across_pages(limit: int) -> None:
-    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
-        await add_rows(sample)
-        order = ids_of(await sample.store.list_actions(None, EVERYTHING))
-        truncate(endpoint, 4)
-        assert ids_of(await sample.store.list_actions(None, limit)) == order[:limit]
-        page = await sample.store.due(
-            1, incoming_from_us=0, incoming_limit=limit, from_us=0, until_us=sample.world.at(900), limit=limit
-        )
-        model = await sample.model.due(
-            1, incoming_from_us=0, incoming_limit=limit, from_us=0, until_us=sample.world.at(900), limit=limit
-        )
-        assert page == model
-
-
-async def test_all_pages_of_a_read_are_in_one_snapshot() -> None:
-    """Rows move from one queue to the other while pages are read: each row is seen once."""
+async def test_a_read_of_both_queues_is_one_snapshot() -> None:
+    """Rows move from one queue to the other while both are read: each row is seen once."""
     async with running_endpoint() as endpoint, sample_installation(endpoint) as sample, open_store(endpoint) as other:
-        waiting = await add_rows(sample)
-        names = sorted(f"a{n:02}" for n in range(ACTIONS))
-        endpoint.faults.plan(Fault(Kind.TRUNCATE, "due", rows=6, times=100_000))
+        waiting = await add_rows(sample, 60)
+        names = sorted(f"a{n:04}" for n in range(60))
 
         async def move(row: Row) -> None:
             await other.advance([begin(row)], sample.world.mark())
@@ -79,16 +59,11 @@ async def test_all_pages_of_a_read_are_in_one_snapshot() -> None:
         await moving
 
 
-async def test_locks_are_read_in_pages() -> None:
-    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
-        truncate(endpoint, 1)
-        beat = await sample.store.heartbeat([], sample.world.now_us, sample.world.at(100))
-        assert beat.waiting == 2
-        assert await sample.store.locks() == await sample.model.locks()
-
-
-async def test_a_result_truncated_to_no_rows_is_an_error_and_no_endless_loop() -> None:
-    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
-        truncate(endpoint, 0)
-        with pytest.raises(Unusable, match="no rows"):
-            await sample.store.list_actions(None, 10)
+@pytest.mark.parametrize("call", [name for name in READS if name not in ("now", "acquire's read", "stats")])
+async def test_a_result_of_which_a_part_is_missing_is_an_error(call: str) -> None:
+    make, text = READS[call]
+    async with running_endpoint() as endpoint, sample_installation(endpoint, SHORT_RETRY) as sample:
+        send = make(sample)
+        endpoint.faults.plan(Fault(Kind.TRUNCATE, text, rows=0, times=1000))
+        with pytest.raises(Unavailable, match="only a part of a result"):
+            await send(sample.store)

@@ -8,7 +8,7 @@ import pytest
 from clepsydra.store.port import Lock
 from clepsydra.store.ydb import YdbStore
 from tests.ydb.port_calls import READS, WRITES, Make
-from tests.ydb.sample_installation import running_endpoint, sample_installation
+from tests.ydb.sample_installation import open_store, running_endpoint, sample_installation
 from tests.ydb_endpoint import Endpoint
 
 # One round trip each, except for calls that read a range and write, which are two texts: acquire reads and then writes;
@@ -31,8 +31,8 @@ REQUESTS: dict[str, list[str]] = {
     "due": ["due"],
     "soon": ["soon"],
     "stale": ["stale"],
-    "locks": ["locks"],
-    "stats": ["stats"],
+    "locks": ["load_incoming", "load_processing", "locks", "CommitTransaction"],
+    "stats": ["stats", "states", "load_incoming", "load_processing", "CommitTransaction"],
     "now": ["now"],
     "audit's actions": ["audit_incoming", "audit_processing", "audit_actions", "CommitTransaction"],
 }
@@ -57,6 +57,32 @@ async def test_the_requests_of_a_call_are_counted(name: str) -> None:
         send = make(sample)
         found = await requests_of(endpoint, lambda: send(sample.store))
         assert sorted(found) == sorted(REQUESTS[name])
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_write_asks_for_a_serializable_transaction_and_commits_it_in_the_same_request(name: str) -> None:
+    make, text = WRITES[name]
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
+        endpoint.engine.requests.clear()
+        await make(sample)(sample.store)
+        modes = {request.mode for request in endpoint.engine.requests if request.call == text}
+        assert modes == {"serializable_read_write, committed"}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_a_read_asks_for_a_snapshot(name: str) -> None:
+    make, text = READS[name]
+    async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
+        endpoint.engine.requests.clear()
+        await make(sample)(sample.store)
+        [mode, *_] = [request.mode for request in endpoint.engine.requests if request.call == text]
+        assert mode.startswith("snapshot_read_only") or (text.startswith("audit") and mode == "open")
+
+
+async def test_only_ddl_names_no_transaction() -> None:
+    async with running_endpoint() as endpoint, open_store(endpoint):
+        texts = [request for request in endpoint.engine.requests if request.rpc == "ExecuteQuery"]
+        assert {request.call for request in texts if not request.mode} == {"install"}
 
 
 async def test_an_empty_batch_makes_no_request() -> None:

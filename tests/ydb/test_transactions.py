@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.port import Advance, Mark, Put, Queue
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.connection.sessions import texts_in
@@ -45,7 +46,7 @@ def put_values(*puts: Put) -> dict[str, Any]:
     return {
         "$puts": rows(parameters.puts(list(enumerate(puts)))),
         "$oldest_created_at": min(put.created_at_us for put in puts),
-        "$call_retry": parameters.CALL_RETRY[0],
+        "$late_after": CALL_RETRY_US,
     }
 
 

@@ -4,15 +4,17 @@ import argparse
 import asyncio
 import signal
 
-from tests.ydb_endpoint.endpoint import Endpoint
+from tests.ydb_endpoint.endpoint import DATABASE, Endpoint
+from tests.ydb_endpoint.engine import Engine
 
 
-async def _serve(port: int) -> None:
+async def _serve(port: int, trouble: float, version: str) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    endpoint = Endpoint()
+    endpoint = Endpoint(Engine(DATABASE, version=version))
+    endpoint.faults.trouble = trouble
     await endpoint.start(port)
     try:
         print(endpoint.port, flush=True)  # noqa: T201 - the parent process reads the port here
@@ -24,7 +26,12 @@ async def _serve(port: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
-    asyncio.run(_serve(parser.parse_args().port))
+    parser.add_argument(
+        "--trouble", type=float, default=0.0, help="how many of the texts meet a harmless fault, 0 to 1"
+    )
+    parser.add_argument("--version", default="the endpoint for tests", help="what the server says that it is")
+    chosen = parser.parse_args()
+    asyncio.run(_serve(chosen.port, chosen.trouble, chosen.version))
 
 
 if __name__ == "__main__":

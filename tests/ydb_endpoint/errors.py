@@ -30,11 +30,22 @@ class Status(IntEnum):
 class Refused(Exception):
     """The endpoint refuses a request."""
 
-    def __init__(self, status: Status, message: str) -> None:
+    def __init__(self, status: Status, message: str, within: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.status = status
+        # What the server was doing when it met the cause: issues around that of the cause, the outermost first.
+        self.within = within
+
+
+# A text is checked against the schema function by function.
+_CHECK = ("Type annotation", "At function: KiReadTable!")
 
 
 def wrong_text(message: str) -> Refused:
     """The text cannot be compiled."""
-    return Refused(Status.GENERIC_ERROR, message)
+    return Refused(Status.GENERIC_ERROR, message, _CHECK)
+
+
+def missing_table(path: str) -> Refused:
+    reason = "because it does not exist or you do not have access permissions. Please check correctness of table path."
+    return Refused(Status.SCHEME_ERROR, f"Cannot find table '{path}' {reason}", _CHECK)

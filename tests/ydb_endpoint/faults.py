@@ -4,6 +4,7 @@ The first line of a text names its call, so a fault can be planned for one call.
 """
 
 import asyncio
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -22,6 +23,11 @@ class Kind(Enum):
     SLOW = "slow"
     # Send at most `rows` rows of each result, marked as truncated.
     TRUNCATE = "truncate"
+    # Stream the rows of the text's SELECT, and then respond with a status: nothing was done, or everything.
+    STATUS_STREAMED = "status after rows"
+    STATUS_STREAMED_DONE = "status after rows, and the work"
+    # A partition restarts or splits between the read and the commit.
+    LOSE_LOCKS = "lose locks"
 
 
 @dataclass
@@ -36,6 +42,10 @@ class Fault:
     after: int = 0
     rows: int = 0
 
+    @property
+    def streams_early(self) -> bool:
+        return self.kind in (Kind.STATUS_STREAMED, Kind.STATUS_STREAMED_DONE, Kind.LOSE_LOCKS)
+
     def __str__(self) -> str:
         return f"{self.status.name} {self.kind.value}" if self.status is not Status.SUCCESS else self.kind.value
 
@@ -48,6 +58,26 @@ def afterwards(status: Status, call: str | None = None, times: int = 1, after: i
     return Fault(Kind.STATUS_AFTER, call, status, times, after)
 
 
+def streamed(status: Status, call: str | None = None, times: int = 1, after: int = 0) -> Fault:
+    return Fault(Kind.STATUS_STREAMED, call, status, times, after)
+
+
+def streamed_done(status: Status, call: str | None = None, times: int = 1, after: int = 0) -> Fault:
+    return Fault(Kind.STATUS_STREAMED_DONE, call, status, times, after)
+
+
+# Faults after which the server says that it has done nothing: a client that tries again notices no difference.
+HARMLESS = (
+    instead(Status.ABORTED),
+    instead(Status.OVERLOADED),
+    instead(Status.BAD_SESSION),
+    instead(Status.SESSION_BUSY),
+    streamed(Status.ABORTED),
+    streamed(Status.OVERLOADED),
+    Fault(Kind.LOSE_LOCKS),
+)
+
+
 @dataclass
 class Faults:
     planned: list[Fault] = field(default_factory=list)
@@ -57,6 +87,17 @@ class Faults:
     release_slow: asyncio.Event = field(default_factory=asyncio.Event)
     # Run once before the work of a call begins: this is how a test lets another transaction commit first.
     interruptions: dict[str, Callable[[], None]] = field(default_factory=dict)
+
+    # How many of the texts meet a harmless fault that no test planned.
+    trouble: float = 0.0
+    troubles: int = 0
+    randomness: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def next_trouble(self) -> Fault | None:
+        if not self.trouble or self.randomness.random() >= self.trouble:
+            return None
+        self.troubles += 1
+        return self.randomness.choice(HARMLESS)
 
     def plan(self, *faults: Fault) -> None:
         self.planned += faults

@@ -13,6 +13,7 @@ _NUMBERS = {
     "AUTO_PARTITIONING_MIN_PARTITIONS_COUNT",
     "AUTO_PARTITIONING_MAX_PARTITIONS_COUNT",
 }
+_SPLIT_TYPES = (Primitive("Uint64"), Primitive("Uint32"))
 _SWITCHES = {"AUTO_PARTITIONING_BY_SIZE", "AUTO_PARTITIONING_BY_LOAD"}
 
 
@@ -22,15 +23,23 @@ class Child(NamedTuple):
 
 
 def make_directory(database: Database, path: str) -> None:
+    parent = path.rpartition("/")[0]
+    # The right on the directory above is checked first, whether this one exists or not.
+    _check_right(database, parent)
     if path in database.tables:
         raise Refused(Status.SCHEME_ERROR, f"{path} is a table")
-    parent = path.rpartition("/")[0]
     if parent not in database.directories:
         raise Refused(Status.SCHEME_ERROR, f"Path does not exist: {parent}")
     database.directories.add(path)
 
 
+def _check_right(database: Database, path: str) -> None:
+    if not database.rights.hold_for(path):
+        raise Refused(Status.UNAUTHORIZED, f"Access denied to {path}")
+
+
 def children_of(database: Database, path: str) -> list[Child]:
+    _check_right(database, path)
     if path not in database.directories:
         raise Refused(Status.SCHEME_ERROR, f"Path does not exist: {path}")
     tables = [Child(name, is_table=True) for parent, _, name in map(_split, database.tables) if parent == path]
@@ -59,6 +68,9 @@ def change_schema(database: Database, statement: CreateTable | DropTable) -> Non
 
 def create_table(database: Database, statement: CreateTable) -> None:
     path = statement.name
+    _check_right(database, path.rpartition("/")[0])
+    if path in database.unfinished:
+        raise Refused(Status.OVERLOADED, f"{path}: path exists, but it is under creation", ("Executing CREATE TABLE",))
     if path in database.tables:
         if statement.if_not_exists:
             return
@@ -81,6 +93,10 @@ def _check_settings(statement: CreateTable) -> None:
     for name, value in settings.items():
         if name == "PARTITION_AT_KEYS":
             _check_split(statement, value)
+        elif name == "UNIFORM_PARTITIONS" and _first_of_key(statement) not in _SPLIT_TYPES:
+            raise wrong_text(
+                f"Uniform partitioning is not supported for a key that begins with {_first_of_key(statement)}"
+            )
         elif not _is_valid(name, value):
             raise wrong_text(f"{name} cannot be {value}")
     if "PARTITION_AT_KEYS" in settings and "UNIFORM_PARTITIONS" in settings:
@@ -96,9 +112,12 @@ def _is_valid(name: str, value: Any) -> bool:
     return name in _NUMBERS and isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
+def _first_of_key(statement: CreateTable) -> Type:
+    return statement.columns[statement.key[0]][0]
+
+
 def _check_split(statement: CreateTable, keys: Any) -> None:
-    first, _ = statement.columns[statement.key[0]]
-    if first not in (Primitive("Uint64"), Primitive("Uint32")):
-        raise wrong_text(f"the endpoint cannot split a table whose key begins with {first}")
+    if _first_of_key(statement) not in _SPLIT_TYPES:
+        raise wrong_text(f"the endpoint cannot split a table whose key begins with {_first_of_key(statement)}")
     if not isinstance(keys, list) or keys != sorted(set(keys)):
         raise wrong_text("PARTITION_AT_KEYS must be keys in their order")

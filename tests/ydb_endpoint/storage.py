@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tests.ydb_endpoint.errors import Refused, Status
+from tests.ydb_endpoint.errors import Refused, Status, missing_table
+from tests.ydb_endpoint.limits import Rights, ServerLimits, size_of
 from tests.ydb_endpoint.yql.types import Maybe, Type
 
 Key: TypeAlias = tuple[Any, ...]
@@ -81,10 +82,15 @@ class Patch(dict[str, Any]):
 class Database:
     """Directories, tables, and the number of the last commit."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, limits: ServerLimits | None = None) -> None:
         self.root = root
+        self.limits = limits or ServerLimits()
+        self.rights = Rights(root)
         self.directories = {root}
         self.tables: dict[str, Table] = {}
+        # Tables that are being made.
+        self.unfinished: set[str] = set()
+        self.transactions: set[Transaction] = set()
         self.commits = 0
         # Every change of the schema raises it: a text that was compiled before is out of date.
         self.schema_version = 0
@@ -92,12 +98,15 @@ class Database:
 
     def table(self, path: str) -> Table:
         table = self.tables.get(path)
-        if table is None:
-            raise Refused(
-                Status.SCHEME_ERROR,
-                f"Cannot find table '{path}' because it does not exist or you do not have access permissions.",
-            )
+        if table is None or path in self.unfinished or not self.rights.hold_for(path):
+            raise missing_table(path)
         return table
+
+    def restart_partitions(self, path: str) -> None:
+        """As a restart, a split or a move does: the locks of every open transaction on this table are lost."""
+        for transaction in self.transactions:
+            if transaction.has_read(path):
+                transaction.lose_locks()
 
     def begin(self, *, is_serializable: bool) -> "Transaction":
         return Transaction(self, is_serializable=is_serializable)
@@ -122,13 +131,22 @@ class Transaction:
         self._database = database
         self._snapshot = database.commits
         database.snapshots[self._snapshot] += 1
+        database.transactions.add(self)
         self.is_serializable = is_serializable
         self.is_open = True
+        self._has_lost_locks = False
         # Rows of ranges that were sent by the partitions, wanted or not.
         self.rows_read = 0
         self._writes: dict[str, dict[Key, Row | Patch | None]] = {}
         self._keys_read: set[tuple[str, Key]] = set()
         self._ranges_read: list[tuple[str, Key, Key]] = []
+
+    def has_read(self, path: str) -> bool:
+        return any(read[0] == path for read in (*self._keys_read, *self._ranges_read))
+
+    def lose_locks(self) -> None:
+        """Nobody can tell any more whether what was read has changed: the commit will be refused."""
+        self._has_lost_locks = bool(self._keys_read or self._ranges_read)
 
     def get(self, table: Table, key: Key) -> Row | None:
         self._keys_read.add((table.path, key))
@@ -153,16 +171,27 @@ class Transaction:
 
     def replace(self, table: Table, key: Key, row: Row | None) -> None:
         """Write a whole row, or delete it. Reads nothing."""
+        self._check_size(table, key, row or {})
         self._writes_to(table)[key] = row
 
     def upsert(self, table: Table, key: Key, columns: Row) -> None:
         """Write some columns. Reads nothing."""
+        self._check_size(table, key, columns)
         writes = self._writes_to(table)
         earlier = writes.get(key, Patch())
         if isinstance(earlier, Patch):
             writes[key] = Patch(earlier | columns)
         else:
             writes[key] = Patch(columns).onto(table, earlier)
+
+    def _check_size(self, table: Table, key: Key, row: Row) -> None:
+        limits = self._database.limits
+        if sum(map(size_of, key)) > limits.key_bytes:
+            raise Refused(Status.BAD_REQUEST, f"Row key size is larger than the allowed threshold {limits.key_bytes}")
+        for column, value in row.items():
+            if size_of(value) > limits.value_bytes:
+                shown = f"Row cell size of {table.path}.{column}"
+                raise Refused(Status.BAD_REQUEST, f"{shown} is larger than the allowed threshold {limits.value_bytes}")
 
     def _writes_to(self, table: Table) -> "dict[Key, Row | Patch | None]":
         if not self.is_serializable:
@@ -184,7 +213,7 @@ class Transaction:
             for path, low, high in self._ranges_read
             for key in tables[path].keys_between(low, high)
         )
-        if has_conflict:
+        if has_conflict or self._has_lost_locks:
             raise Refused(Status.ABORTED, "Transaction locks invalidated.")
 
     def _apply(self) -> None:
@@ -204,5 +233,6 @@ class Transaction:
         """Release the snapshot, and forget what was not committed."""
         if self.is_open:
             self.is_open = False
+            self._database.transactions.discard(self)
             self._database.snapshots[self._snapshot] -= 1
             self._database.snapshots += Counter()

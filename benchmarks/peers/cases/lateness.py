@@ -13,7 +13,7 @@ from benchmarks.peers.tool import Settings, Tool
 # A worker that has said that it is ready, or has done its work, is given this long to come to rest.
 _REST_S = 1.5
 # What has not been started so long after its time is not waited for.
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 def lateness(places: Places, tool: Tool, settings: Settings, sizes: Sizes) -> dict[str, float]:
@@ -71,7 +71,7 @@ def _working(setup: Setup, settings: Settings, first_us: int) -> Worker:
 
 
 def _wait_for_all(setup: Setup, sizes: Sizes, first_us: int) -> None:
-    limit_s = (first_us - now_us()) / 1e6 + sizes.spread_s + _PATIENCE_S
+    limit_s = (first_us - now_us()) / 1e6 + sizes.spread_s + _TIMEOUT_S
     wait_up_to(lambda: setup.executed() >= sizes.late_jobs, limit_s)
 
 

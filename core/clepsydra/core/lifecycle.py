@@ -60,13 +60,17 @@ def plan_creations(
     ]
 
 
-def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Begin]:
-    """What to write for each due row. Every row must have its action."""
+def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms, latest_us: int | None = None) -> list[Begin]:
+    """What to write for each due row. Every row must have its action.
+
+    `latest_us` is the upper bound of the time, from which an interval is counted; without it, `now_us` is.
+    """
     planned: list[Any] = fastpath.plan_begins(rows, now_us, terms) if fastpath else [None] * len(rows)
     if all(planned):
         return planned
     return [
-        _plan_begin(due, now_us, terms) if begin is None else begin for begin, due in zip(planned, rows, strict=True)
+        _plan_begin(due, now_us, terms, latest_us or now_us) if begin is None else begin
+        for begin, due in zip(planned, rows, strict=True)
     ]
 
 
@@ -95,7 +99,7 @@ def _plan_creation(request: CreateActionRequest, generated_id: str, guid: str, n
         return Refusal(error.violations, depends_on_time=True)
 
 
-def _plan_begin(due: Due, now_us: int, terms: BeginTerms) -> Begin:
+def _plan_begin(due: Due, now_us: int, terms: BeginTerms, latest_us: int) -> Begin:
     row, action = due
     assert action is not None, "rows with old guids are dropped, not begun"
     try:
@@ -110,7 +114,8 @@ def _plan_begin(due: Due, now_us: int, terms: BeginTerms) -> Begin:
         # A newer version wrote a state or a target that this version does not know.
         return _set_aside(row, action, now_us, terms)
     if decision is Decision.EXPIRE:
-        return Begin(_written(row, action, step(spec, status, Expired(), moment)), decision)
+        expired_moment = Moment(latest_us, row.scheduled_at_us)
+        return Begin(_written(row, action, step(spec, status, Expired(), expired_moment)), decision)
     if decision is Decision.INTERRUPT:
         return _begin_after_interruption(row, action, spec, status, moment, terms)
     began = step(spec, status, Began(terms.lease_us, terms.grace_us), moment)
@@ -178,7 +183,7 @@ def _attempt(
         target=getattr(spec, kind),
         occurrence_us=us_of(status.occurrence_time),
         number=attempt_number(status),
-        deadline_us=max(moment.now_us, row.scheduled_at_us) + duration_us(spec.attempt_timeout),
+        timeout_us=duration_us(spec.attempt_timeout),
         lease_ends_us=to_us - terms.grace_us,
         worker=terms.worker,
         spec=spec,

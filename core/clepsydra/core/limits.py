@@ -19,6 +19,12 @@ PAGE_SIZE_MAX = 1000
 PAGE_TOKEN_LENGTH = 1024
 UPDATE_MASK_PATHS = 64
 REQUEST_BYTES = 16 * 1024 * 1024
+# A request that is not a batch, and each item of a batch.
+ITEM_BYTES = 1024 * 1024
+ITEM_ENTRIES = 1000
+# The headers of a call, and the calls of one connection at once.
+METADATA_BYTES = 16 * 1024
+STREAMS = 100
 
 ERROR_TEXT_LENGTH = 2048
 APPLIED_REQUESTS = 8

@@ -3,7 +3,7 @@
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import SECOND_US
 from clepsydra.core.validation.requests import violations_of
@@ -17,6 +17,7 @@ from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
 from clepsydra.scheduler.writes.mutations import Command, Delete, Mutation, Stamp, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
+from clepsydra.store.errors import StoreLost
 from clepsydra.store.port import Action, Store
 from clepsydra.v1.action_pb2 import ScheduledAction
 from clepsydra.v1.scheduler_pb2 import (
@@ -42,13 +43,17 @@ from clepsydra.v1.scheduler_pb2 import (
 class Scheduler:
     """`remaining_s` is how long the caller will wait. A change that is not sent by then is not written."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
+    def __init__(self, store: Store, clock: BoundedClock, ids: Ids, settings: SchedulerSettings) -> None:
         self._clock = clock
         self._store = store
         self._shards = store.shards
         self._ids = ids
         self._deleted_retention_us = settings.deleted_retention_us
         self._pipeline = WritePipeline(store, clock, ids, settings)
+
+    async def store_lost(self) -> StoreLost:
+        """Wait until the store says that this process may not use it any more: then the process has to end."""
+        return await self._pipeline.store_lost()
 
     async def create(self, request: CreateActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         return ScheduledAction.FromString(await self.create_encoded(request, remaining_s))
@@ -152,12 +157,12 @@ class Scheduler:
         return _raise_or_return(outcome)
 
     def _stamp(self) -> Stamp:
-        return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.now_us())
+        return Stamp(self._ids.guid(), self._ids.shard(self._shards), self._clock.latest_us())
 
     def _stamps(self, count: int) -> list[Stamp]:
         """For the changes of one call."""
         now_us, shard_ids, guids = (
-            self._clock.now_us(),
+            self._clock.latest_us(),
             self._ids.shard_runs(self._shards, count),
             self._ids.guids(count),
         )

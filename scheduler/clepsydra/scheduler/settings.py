@@ -23,6 +23,16 @@ class SchedulerSettings(BaseModel):
     tls_cert_file: Path | None = Field(default=None, description="The server's certificate chain, PEM. Unset: no TLS.")
     tls_key_file: Path | None = Field(default=None, description="The key of the certificate, PEM.")
     max_concurrent_calls: int = Field(default=2_000, ge=1, le=100_000, description="Calls in progress at once.")
+    max_connections: int = Field(default=2_000, ge=1, le=100_000, description="Connections at once.")
+    unfinished_calls: int = Field(
+        default=1_000, ge=1, le=100_000, description="Calls at once whose request is still on its way."
+    )
+    unfinished_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=REQUEST_BYTES, description="What has come of such requests, by size."
+    )
+    receive_timeout_ms: int = Field(
+        default=30_000, ge=100, le=3_600_000, description="How long a request may take to come."
+    )
     batch: int = Field(default=1_000, ge=1, le=10_000, description="Changes written to the store at once.")
     batch_bytes: int = Field(default=4 * 1024 * 1024, ge=1, description="A batch of this size takes no more changes.")
     batches_in_flight: int = Field(

@@ -17,6 +17,13 @@ class Unusable(StoreError):
     """No repetition will help: a wrong schema, a missing file, no permission, a corrupt disk."""
 
 
+class StoreLost(Unusable):
+    """This process may trust neither the store nor what it has cached of it: it acknowledges nothing more, and ends.
+
+    Another process, started afterwards, may find the store in order.
+    """
+
+
 class OtherShards(Unusable):
     """The installation has another number of shards than was asked for."""
 

@@ -20,6 +20,7 @@ __all__ = [
     "Audit",
     "Due",
     "Heartbeat",
+    "Load",
     "Lock",
     "LockInfo",
     "Mark",
@@ -108,6 +109,19 @@ class StalePage(NamedTuple):
     seen: int
 
 
+class Load(NamedTuple):
+    """What the rows with a current guid stand for. A row with an old guid stands for nothing."""
+
+    # Rows at the time that their action is planned for: an attempt will begin then.
+    waiting: int = 0
+    # Rows of such actions at another time: an attempt runs, or was running when its worker died.
+    running: int = 0
+    # Rows of actions that are paused, have ended or were deleted, and of those whose state cannot be told.
+    kept: int = 0
+    # The earliest time of a waiting row.
+    next_us: int | None = None
+
+
 class LockInfo(NamedTuple):
     """A row of `shard_locks`, and the shard's load, for operators."""
 
@@ -121,11 +135,13 @@ class LockInfo(NamedTuple):
     processing_rows: int
     # The earliest time of a row in either queue; None if the shard is empty.
     earliest_us: int | None
+    load: Load = Load()
 
 
 class Stats(NamedTuple):
-    """Counts over the whole installation."""
+    """Counts over the whole installation. Rows are those of both queues, whatever they stand for."""
 
+    # Deleted ones included, until they are purged.
     actions: int
     incoming_rows: int
     processing_rows: int
@@ -133,6 +149,12 @@ class Stats(NamedTuple):
     earliest_us: int | None
     shards: int
     locked_shards: int
+    # The load of all shards together.
+    load: Load = Load()
+    # How many waiting rows are due.
+    due_waiting: int = 0
+    # Pairs of a state and its number of actions, in the order of states. State 0 cannot be told.
+    states: Sequence[tuple[int, int]] = ()
 
 
 class Violation(NamedTuple):
@@ -149,6 +171,7 @@ class Audit(NamedTuple):
     A row in a shard that the installation does not have is not live, whatever its guid: no worker reads that shard.
     """
 
+    # Deleted ones included, until they are purged.
     actions: int
     live_rows: int
     # Rows of earlier lives, of actions that are gone, and in stray shards.
@@ -159,6 +182,8 @@ class Audit(NamedTuple):
     violations: Sequence[Violation]
     # Numbers of shards that hold rows though the installation has no such shard: a sign of damage.
     stray_shards: Sequence[int] = ()
+    # How many of the actions were deleted, and are kept so that repeated calls are recognised.
+    deleted: int = 0
 
 
 class Store(Protocol):
@@ -192,13 +217,18 @@ class Store(Protocol):
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         """Take the free or stale lock that waited longest. None: there is none.
 
+        A lock is stale if its last heartbeat is older than `stale_before_us`, or as far ahead of `now_us` as that is
+        behind it: then the clock was set back since.
+
         A lock that somebody else takes, keeps or releases at this moment may be passed over, because nobody waits for
         a lock.
         """
         ...
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
-        """Keep locks; a heartbeat never goes back in time. Also returns the store's time.
+        """Keep locks; a heartbeat never goes back in time, unless the last one is stale because it lies ahead.
+
+        Also returns the store's time.
 
         The number of waiting shards may be from shortly before or after, if others change locks at the same time.
         """

@@ -6,6 +6,7 @@ from typing import Any
 
 from clepsydra.core.action.attempt import Attempt, Result
 from clepsydra.core.tables import Action, Queue, Row
+from clepsydra.core.times import MINUTE_US
 from clepsydra.v1.action_pb2 import HttpHeader, HttpRequest, LogLine, PythonHandler, Spec
 from clepsydra.worker.running import RunningAttempt
 from clepsydra.worker.targets import Targets
@@ -25,7 +26,8 @@ def an_attempt(spec: Spec, *, action_id: str = "water-the-plants", number: int =
     row = Row(Queue.PROCESSING, 0, DEADLINE_US, action_id, GUID, DEADLINE_US)
     action = Action(action_id, GUID, b"", spec.SerializeToString(), b"", SCHEDULED_US)
     target = getattr(spec, kind)
-    attempt = Attempt(row, action, kind, target, OCCURRENCE_US, number, DEADLINE_US, DEADLINE_US, "worker-7")
+    attempt = Attempt(row, action, kind, target, OCCURRENCE_US, number, MINUTE_US, DEADLINE_US, "worker-7")
+    attempt.start(DEADLINE_US - MINUTE_US)
     return RunningAttempt(attempt)
 
 

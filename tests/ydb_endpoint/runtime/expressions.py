@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tests.ydb_endpoint.errors import wrong_text
-from tests.ydb_endpoint.runtime.functions import AGGREGATES, CLOCK, CLOCK_TYPE, FUNCTIONS
+from tests.ydb_endpoint.runtime.functions import AGGREGATES, CLOCK, CLOCK_TYPE, FUNCTIONS, VERSION
 from tests.ydb_endpoint.yql.syntax import (
     Binary,
     Call,
@@ -31,6 +31,7 @@ class ExpressionContext(Protocol):
     """What an expression can use beside the row."""
 
     parameters: dict[str, Any]
+    version: bytes
 
     def now_us(self) -> int: ...
 
@@ -127,6 +128,8 @@ def _parameter(name: str, scope: Scope) -> Compiled:
 def _call(name: str, arguments: tuple[Expression, ...], scope: Scope) -> Compiled:
     if name == CLOCK and not arguments:
         return Compiled(CLOCK_TYPE, lambda _row, context: context.now_us(), is_constant=True)
+    if name == VERSION and not arguments:
+        return Compiled(STRING, lambda _row, context: context.version, is_constant=True)
     if name in AGGREGATES:
         raise wrong_text(f"{name} is an aggregate, and can only be a whole column of a SELECT")
     function = FUNCTIONS.get(name)

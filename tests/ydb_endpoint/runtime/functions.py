@@ -97,4 +97,7 @@ FUNCTIONS: dict[str, Function] = {
 CLOCK = "CURRENTUTCTIMESTAMP"
 CLOCK_TYPE = TIMESTAMP
 
+# Nor is the version of the node that runs the text.
+VERSION = "VERSION"
+
 AGGREGATES = ("COUNT", "COUNT_IF", "MIN")

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from tests.ydb_endpoint.errors import Refused, Status
+from tests.ydb_endpoint.limits import ServerLimits, size_of
 from tests.ydb_endpoint.runtime.compilation import CompiledText, Effect
 from tests.ydb_endpoint.storage import Transaction
 from tests.ydb_endpoint.yql.types import Type
@@ -28,22 +29,26 @@ class ResultSet(NamedTuple):
     rows: list[dict[str, Any]]
 
 
+class Surroundings(NamedTuple):
+    """What a text can learn about its server."""
+
+    clock: Callable[[], int]
+    version: str
+    limits: ServerLimits
+    evaluation: Evaluation
+    randomness: random.Random
+
+
 class TextRun:
     def __init__(
-        self,
-        text: CompiledText,
-        parameters: dict[str, Any],
-        transaction: Transaction,
-        clock: Callable[[], int],
-        evaluation: Evaluation,
-        randomness: random.Random,
+        self, text: CompiledText, parameters: dict[str, Any], transaction: Transaction, surroundings: Surroundings
     ) -> None:
         self._text = text
         self.parameters = parameters
         self.transaction = transaction
-        self._clock = clock
-        self._evaluation = evaluation
-        self._randomness = randomness
+        self._clock, self._limits = surroundings.clock, surroundings.limits
+        self._evaluation, self._randomness = surroundings.evaluation, surroundings.randomness
+        self.version = surroundings.version.encode()
         self._evaluated: dict[str, list[dict[str, Any]]] = {}
         self._now_us: int | None = None
 
@@ -59,7 +64,15 @@ class TextRun:
         )
         if again or name not in self._evaluated:
             self._evaluated[name] = self._text.named[name].rows(self)
+            if self._text.effects:
+                self._check_size(self._evaluated[name])
         return self._evaluated[name]
+
+    def _check_size(self, rows: list[dict[str, Any]]) -> None:
+        size, most = sum(size_of(value) for row in rows for value in row.values()), self._limits.intermediate_bytes
+        if size > most:
+            message = f"Intermediate data materialization exceeded size limit ({size} > {most})."
+            raise Refused(Status.PRECONDITION_FAILED, message, ("Execution",))
 
     async def run_statements(self) -> list[ResultSet]:
         results = []

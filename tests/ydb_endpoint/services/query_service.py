@@ -9,7 +9,7 @@ from tests.ydb_endpoint.engine import Engine, Session, call_of
 from tests.ydb_endpoint.errors import Refused, Status, wrong_text
 from tests.ydb_endpoint.faults import Fault, Kind
 from tests.ydb_endpoint.messages import query_grpc, query_pb2
-from tests.ydb_endpoint.runtime.compilation import plan_of
+from tests.ydb_endpoint.runtime.compilation import CompiledText, plan_of
 from tests.ydb_endpoint.runtime.text_run import ResultSet
 from tests.ydb_endpoint.services.responses import refusal, response_parts
 
@@ -27,9 +27,9 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
         self._engine.record("CreateSession")
         try:
             self._inject("CreateSession")
+            session = self._engine.create_session()
         except Refused as refused:
             return refusal(query_pb2.CreateSessionResponse, refused)
-        session = self._engine.create_session()
         return query_pb2.CreateSessionResponse(status=_SUCCESS, session_id=session.session_id, node_id=_NODE_ID)
 
     async def DeleteSession(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -61,8 +61,7 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
         self._engine.record("CommitTransaction")
         try:
             session = self._engine.session(request.session_id)
-            self._engine.transaction(session, request.tx_id).commit()
-            del session.transactions[request.tx_id]
+            self._commit(session, request.tx_id, None)
         except Refused as refused:
             return refusal(query_pb2.CommitTransactionResponse, refused)
         return query_pb2.CommitTransactionResponse(status=_SUCCESS)
@@ -71,8 +70,8 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
         self._engine.record("RollbackTransaction")
         try:
             session = self._engine.session(request.session_id)
-            self._engine.transaction(session, request.tx_id).end()
-            del session.transactions[request.tx_id]
+            self._engine.transaction(session, request.tx_id)
+            self._engine.end(session, request.tx_id)
         except Refused as refused:
             return refusal(query_pb2.RollbackTransactionResponse, refused)
         return query_pb2.RollbackTransactionResponse(status=_SUCCESS)
@@ -80,61 +79,72 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
     async def ExecuteQuery(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
         text = request.query_content.text
         call = call_of(text)
-        self._engine.record("ExecuteQuery", call)
+        self._engine.record("ExecuteQuery", call, _mode(request))
         fault = self._engine.faults.next_for(call)
         try:
             self._inject_before(fault, call)
             if request.exec_mode == query_pb2.EXEC_MODE_EXPLAIN:
                 yield self._explained(text)
                 return
+            fault = fault or self._engine.faults.next_trouble()
+            self._inject_instead(fault)
             with self._engine.session(request.session_id).busy() as session:
-                results, transaction_id = await self._work(session, request, text)
-                await self._inject_after(fault)
+                async for part in self._response(session, request, text, fault):
+                    yield part
         except Refused as refused:
             yield refusal(query_pb2.ExecuteQueryResponsePart, refused)
-            return
+
+    async def _response(self, session: Session, request: Any, text: str, fault: Fault | None) -> AsyncIterator[Any]:
+        is_implicit = not request.HasField("tx_control")
+        results: list[ResultSet] = []
+        transaction_id = ""
+        if not is_implicit or not await self._engine.execute_ddl(text):
+            results, transaction_id = await self._executed(session, request, text)
         most_rows = fault.rows if fault is not None and fault.kind is Kind.TRUNCATE else None
-        for part in response_parts(
-            results, transaction_id, concurrent=request.concurrent_result_sets, most_rows=most_rows
-        ):
+        parts = response_parts(
+            results,
+            "" if is_implicit or request.tx_control.commit_tx else transaction_id,
+            concurrent=request.concurrent_result_sets,
+            most_rows=most_rows,
+        )
+        # As YDB may do, stream the rows of a text that writes before it is committed.
+        if fault is None or fault.streams_early:
+            for part in parts:
+                yield part
+        if fault is not None and fault.kind is Kind.STATUS_STREAMED:
+            self._engine.end(session, transaction_id)
+            raise Refused(fault.status, "as planned, after the rows")
+        if transaction_id and (is_implicit or request.tx_control.commit_tx):
+            self._commit(session, transaction_id, fault)
+        await self._inject_after(fault)
+        for part in parts:
             yield part
 
-    async def _work(self, session: Session, request: Any, text: str) -> tuple[list[ResultSet], str]:
-        if not request.HasField("tx_control"):
-            return await self._implicit(request, text), ""
-        return await self._in_transaction(session, request, text)
-
-    async def _implicit(self, request: Any, text: str) -> list[ResultSet]:
-        """Without transaction control a text is DDL, or one serializable transaction."""
-        if self._engine.execute_ddl(text):
-            return []
-        transaction = self._engine.database.begin(is_serializable=True)
-        try:
-            results = await self._engine.execute(text, request.parameters, transaction)
-            transaction.commit()
-        finally:
-            transaction.end()
-        return results
-
-    async def _in_transaction(self, session: Session, request: Any, text: str) -> tuple[list[ResultSet], str]:
+    async def _executed(self, session: Session, request: Any, text: str) -> tuple[list[ResultSet], str]:
+        """Run a text in the transaction that the request names. Without one, it is a serializable transaction."""
         control = request.tx_control
         if control.WhichOneof("tx_selector") == "tx_id":
             transaction_id = control.tx_id
         else:
-            transaction_id = self._engine.begin(session, is_serializable=_is_serializable(control.begin_tx))
-        transaction = self._engine.transaction(session, transaction_id)
+            is_serializable = not request.HasField("tx_control") or _is_serializable(control.begin_tx)
+            transaction_id = self._engine.begin(session, is_serializable=is_serializable)
         try:
-            results = await self._engine.execute(text, request.parameters, transaction)
-        except Refused:
+            _refuse_ddl(self._engine.compiled(text))
+            transaction = self._engine.transaction(session, transaction_id)
+            return await self._engine.execute(text, request.parameters, transaction), transaction_id
+        except BaseException:
             # An error ends the transaction.
-            transaction.end()
-            session.transactions.pop(transaction_id, None)
+            self._engine.end(session, transaction_id)
             raise
-        if not control.commit_tx:
-            return results, transaction_id
-        del session.transactions[transaction_id]
-        transaction.commit()
-        return results, ""
+
+    def _commit(self, session: Session, transaction_id: str, fault: Fault | None) -> None:
+        transaction = self._engine.transaction(session, transaction_id)
+        if fault is not None and fault.kind is Kind.LOSE_LOCKS:
+            transaction.lose_locks()
+        try:
+            transaction.commit()
+        finally:
+            self._engine.end(session, transaction_id)
 
     def _explained(self, text: str) -> Any:
         plan = json.dumps(plan_of(self._engine.compiled(text)))
@@ -153,18 +163,18 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
         interruption = self._engine.faults.interruptions.pop(call, None)
         if interruption is not None:
             interruption()
-        if fault is None:
-            return
-        if fault.kind is Kind.STATUS_INSTEAD:
-            raise Refused(fault.status, "as planned, before the work")
-        if fault.kind is Kind.CUT_BEFORE:
+        if fault is not None and fault.kind is Kind.CUT_BEFORE:
             self._cut()
             raise Refused(Status.CANCELLED, "the connection is broken")
+
+    def _inject_instead(self, fault: Fault | None) -> None:
+        if fault is not None and fault.kind is Kind.STATUS_INSTEAD:
+            raise Refused(fault.status, "as planned, before the work")
 
     async def _inject_after(self, fault: Fault | None) -> None:
         if fault is None:
             return
-        if fault.kind is Kind.STATUS_AFTER:
+        if fault.kind in (Kind.STATUS_AFTER, Kind.STATUS_STREAMED_DONE):
             raise Refused(fault.status, "as planned, after the work")
         if fault.kind is Kind.CUT_AFTER:
             self._cut()
@@ -181,6 +191,20 @@ class QueryService(query_grpc.QueryServiceServicer):  # type: ignore[misc]  # ge
     def end_all(self) -> None:
         for session_id in list(self._attached):
             self._end(session_id)
+
+
+def _refuse_ddl(text: CompiledText) -> None:
+    if text.schema:
+        raise Refused(Status.BAD_REQUEST, "Scheme operations cannot be executed inside transaction")
+
+
+def _mode(request: Any) -> str:
+    """The transaction that a request asks for, and whether it commits it as well."""
+    if not request.HasField("tx_control"):
+        return ""
+    control = request.tx_control
+    begun = control.begin_tx.WhichOneof("tx_mode") if control.WhichOneof("tx_selector") == "begin_tx" else "open"
+    return f"{begun}, committed" if control.commit_tx else str(begun)
 
 
 def _is_serializable(settings: Any) -> bool:

@@ -15,7 +15,15 @@ _PART_ROWS = 300
 
 def refusal(response: Any, refused: Refused) -> Any:
     """An error of the query service."""
-    return response(status=int(refused.status), issues=[issue_pb2.IssueMessage(message=str(refused))])
+    return response(status=int(refused.status), issues=[_issue(refused)])
+
+
+def _issue(refused: Refused) -> Any:
+    """The cause is the innermost issue."""
+    issue = issue_pb2.IssueMessage(message=str(refused))
+    for message in reversed(refused.within):
+        issue = issue_pb2.IssueMessage(message=message, issues=[issue])
+    return issue
 
 
 def operation(response: Any, result: Any = None) -> Any:
@@ -27,8 +35,8 @@ def operation(response: Any, result: Any = None) -> Any:
 
 
 def refused_operation(response: Any, refused: Refused) -> Any:
-    issues = [issue_pb2.IssueMessage(message=str(refused))]
-    return response(operation=operation_pb2.Operation(ready=True, status=int(refused.status), issues=issues))
+    failed = operation_pb2.Operation(ready=True, status=int(refused.status), issues=[_issue(refused)])
+    return response(operation=failed)
 
 
 def response_parts(

@@ -71,11 +71,27 @@ class Context:
         return _at(self.deadline_us)
 
 
+class SharedCall:
+    """One call of a target that executes these many attempts."""
+
+    __slots__ = ("_left", "attempts")
+
+    def __init__(self, attempts: int) -> None:
+        self.attempts = attempts
+        self._left = attempts
+
+    def ends_with_one_less(self) -> bool:
+        self._left -= 1
+        return self._left == 0
+
+
 class RunningAttempt:
     # In the loop that executes it: the task, from its start to its end. The engine's loop must not touch it.
     task: asyncio.Task[None] | None = None
     # The attempts that one call of a target executes, this one included, except those that were cancelled.
     group: "dict[RunningAttempt, None] | None" = None
+    # None: its call executes no other attempt.
+    call: SharedCall | None = None
     # Set while the lease is being extended: the row is moving, so the attempt must not be finished.
     extension: "asyncio.Future[None] | None" = None
     # The result of an attempt that was cancelled, and when it is given up if it has not ended by then.

@@ -21,7 +21,7 @@ class WorkerSettings(BaseModel):
     )
     heartbeat_ms: int = Field(default=2_000, ge=10, description="Time between heartbeats of the shard locks.")
     horizon_ms: int = Field(default=2_000, ge=0, description="How far ahead of their time rows are read.")
-    poll_min_ms: int = Field(default=20, ge=1, description="Time between reads of a shard that has arrivals.")
+    poll_min_ms: int = Field(default=20, ge=1, description="Time between reads of a shard into which actions come.")
     poll_max_ms: int = Field(default=1_000, ge=1, description="Time between reads of an idle shard without a wake-up.")
     shard_max_ms: int = Field(
         default=30_000, ge=1, description="A shard is released after this long, so that loops rotate."
@@ -39,8 +39,13 @@ class WorkerSettings(BaseModel):
         default=30_000, ge=1, description="Time between two searches of the same row, when idle."
     )
     http_response_bytes: int = Field(default=64 * 1024, ge=0, description="How many bytes of a response are read.")
-    http_connections: int = Field(default=2000, ge=1, description="HTTP connections at once.")
+    http_error_excerpt_bytes: int = Field(
+        default=0, ge=0, le=4096, description="How much of the body of an error answer a status shows."
+    )
+    http_connections: int = Field(default=1000, ge=1, description="HTTP requests at once.")
+    http_connections_per_host: int = Field(default=100, ge=1, description="HTTP requests to one host and port at once.")
     handler_threads: int = Field(default=32, ge=1, le=1024, description="Threads for handlers that are not coroutines.")
+    handler_attempts: int = Field(default=1500, ge=1, description="Attempts of one handler at once.")
 
     @model_validator(mode="after")
     def _no_contradictions(self) -> Self:

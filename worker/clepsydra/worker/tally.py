@@ -23,5 +23,8 @@ class Tally:
     # Actions that could not be decoded and were set aside.
     undecodable: int = 0
     store_failures: int = 0
+    # Times that a host was given fewer requests at once, because it failed or was silent; and that one recovered.
+    limited_hosts: int = 0
+    recovered_hosts: int = 0
     # Times that a coroutine of users blocked the event loop of all of them.
     blocked_loops: int = 0

@@ -12,6 +12,7 @@ from clepsydra.core.ids import Ids
 from clepsydra.core.plan import BeginTerms
 from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
+from clepsydra.store.store_clock import read_store_clock
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.dispatch import Dispatcher
@@ -19,6 +20,7 @@ from clepsydra.worker.attempts.leases import LeaseKeeper
 from clepsydra.worker.attempts.pool import Pool
 from clepsydra.worker.attempts.users_loop import SameLoop, UsersLoop
 from clepsydra.worker.attempts.watchdog import Watchdog
+from clepsydra.worker.loop.backlog import Backlog
 from clepsydra.worker.loop.early_migration import EarlyMigration
 from clepsydra.worker.loop.heartbeat import ShardLocks
 from clepsydra.worker.loop.shard import Shard
@@ -45,7 +47,7 @@ class Worker:
         log: FilteringBoundLogger,
         users: UsersLoop | None = None,
     ) -> None:
-        self.tally = tally = Tally()
+        self.tally = tally = targets.tally
         self._store = store
         self._targets = targets
         self._settings = settings
@@ -61,8 +63,7 @@ class Worker:
         self._users = users or SameLoop()
         self._dispatcher = Dispatcher(targets, self._users, clock)
         self._pool = Pool(
-            settings.attempts,
-            settings.grace_us,
+            settings,
             targets,
             self._dispatcher,
             self._completer,
@@ -74,15 +75,19 @@ class Worker:
         self._leases = LeaseKeeper(self._pool, writer(), clock, settings, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
         early_migration = EarlyMigration(store, clock, settings, tally)
+        backlogs: dict[int, Backlog] = {}
         self._loops = [
-            SyncLoop(store, self._locks, self._pool, terms, early_migration, clock, ids, settings, tally, self._log)
+            SyncLoop(
+                store, self._locks, self._pool, terms, early_migration, backlogs, clock, ids, settings, tally, self._log
+            )
             for _ in range(min(settings.loops, store.shards))
         ]
         self._stale_rows = StaleRowCollector(store, self._held_shards, clock, settings, tally, self._log)
         self._completer.when_moved = self._moved
+        targets.capacity.when_freed = self._freed
 
     async def run(self) -> None:
-        self._clock.anchor(await self._store.now())
+        await read_store_clock(self._store, self._clock)
         self._users.start()
         await self._targets.start()
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))
@@ -92,12 +97,15 @@ class Worker:
         ]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())
+        parts: list[asyncio.Future[Any]] = [stop, *loops, *background]
         try:
-            await asyncio.wait([stop, *background, *loops], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             _raise_first([*background, *loops])
-            await self._drain(loops)
+            parts.append(drained := asyncio.ensure_future(self._drain(loops)))
+            await asyncio.wait([drained, *background], return_when=asyncio.FIRST_COMPLETED)
+            _raise_first([drained, *background])
         finally:
-            await _cancel([stop, *loops, *background])
+            await _cancel(parts)
             await self._users.close()
             await self._targets.close()
             self._log.info("the worker has stopped", **_counters(self.tally))
@@ -134,6 +142,12 @@ class Worker:
 
     def _held_shards(self) -> list[Shard]:
         return [loop.shard for loop in self._loops if loop.shard is not None]
+
+    def _freed(self) -> None:
+        # Another loop is the first each time, so that no shard's rows wait longer than those of others.
+        self._loops.append(self._loops.pop(0))
+        for loop in self._loops:
+            loop.freed()
 
     def _moved(self, shard_id: int, at_us: int) -> None:
         for loop in self._loops:

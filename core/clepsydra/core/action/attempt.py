@@ -44,6 +44,7 @@ class Attempt:
         "row",
         "started_us",
         "target",
+        "timeout_us",
         "worker",
     )
 
@@ -58,7 +59,7 @@ class Attempt:
         target: Any,
         occurrence_us: int,
         number: int,
-        deadline_us: int,
+        timeout_us: int,
         lease_ends_us: int,
         worker: str,
         spec: Spec | None = None,
@@ -73,7 +74,9 @@ class Attempt:
         self.occurrence_us = occurrence_us
         # Within its occurrence, from 1.
         self.number = number
-        self.deadline_us = deadline_us
+        # It counts from the start of execution, which is only then known.
+        self.timeout_us = timeout_us
+        self.deadline_us = 0
         # When it must have ended or been extended. The row lies a grace later, the time to write the outcome.
         self.lease_ends_us = lease_ends_us
         self.worker = worker
@@ -87,6 +90,11 @@ class Attempt:
     def idempotency_key(self) -> str:
         """The same for every attempt at one occurrence, and for nothing else."""
         return self._kept_key or key_in_life(self.action.guid, self.occurrence_us)
+
+    def start(self, now_us: int) -> None:
+        """From now on it is executed."""
+        self.started_us = now_us
+        self.deadline_us = now_us + self.timeout_us
 
     @property
     def id(self) -> str:

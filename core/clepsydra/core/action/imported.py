@@ -4,6 +4,7 @@ Nothing is planned anew: state, planned time, occurrence, retries and counters g
 out whatever the state machine could not have written.
 """
 
+import re
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -14,8 +15,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from clepsydra.core import limits
 from clepsydra.core.action.creation import etag_of
 from clepsydra.core.action.memory import take_attempts
+from clepsydra.core.action.occurrence import carry_over, had_attempts
 from clepsydra.core.action.spec import fill_in
 from clepsydra.core.action.state_machine import ENDED, LIVE
+from clepsydra.core.ids import GUID_LENGTH
 from clepsydra.core.times import END_OF_TIME_US, YEAR_US, set_us, us_of
 from clepsydra.core.validation.rules import (
     VALID,
@@ -36,6 +39,7 @@ from clepsydra.core.validation.rules import (
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Meta, ScheduledAction, State, Status
 
+_GUID = re.compile(rf"[0-9a-f]{{{GUID_LENGTH}}}")
 _STATES = LIVE | ENDED | {action_pb2.PAUSED}
 
 # Counters rise, and sums of them must still fit into their fields.
@@ -123,4 +127,7 @@ def imported_action(given: ScheduledAction, guid: str, revision: int, now_us: in
     # A time in nanoseconds would differ from the column that repeats it.
     at_us = END_OF_TIME_US if status.state == action_pb2.PAUSED else us_of(status.scheduled_time)
     set_us(status.scheduled_time, at_us)
+    if _GUID.fullmatch(given.meta.guid) and (had_attempts(status) or at_us <= now_us):
+        # Work that may have begun there goes on here under the key that it had.
+        carry_over(status, given.meta.guid, now_us)
     return action

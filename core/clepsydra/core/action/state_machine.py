@@ -189,7 +189,7 @@ def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
 
 def _why_no_retry(spec: Spec, status: Status, event: Failed, moment: Moment, retry_at_us: int) -> str | None:
     if not event.retryable:
-        return "the target asked not to be tried again"
+        return event.attempt.error or "the target asked not to be tried again"
     if attempts_are_used_up(spec.retry, status.occurrence.failed_attempts):
         return "the retry policy's attempts are used up"
     if would_take_too_long(spec.retry, us_of(status.occurrence.first_attempt_time), retry_at_us):

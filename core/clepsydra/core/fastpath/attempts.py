@@ -51,11 +51,12 @@ def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Beg
             planned.append(None)
             continue
         at_us = action.scheduled_at_us
-        starts_us = max(now_us, at_us)
-        to_us = starts_us + row_moves_by_us
+        to_us = max(now_us, at_us) + row_moves_by_us
         moved = make_row((_PROCESSING, row.shard_id, to_us, row.action_id, row.guid, to_us, None))
-        deadline_us = starts_us + ATTEMPT_TIMEOUT_DEFAULT_US
-        attempt = _FirstAttempt(moved, action, "handler", request, at_us, 1, deadline_us, to_us - grace_us, worker)
+        lease_ends_us = to_us - grace_us
+        attempt = _FirstAttempt(
+            moved, action, "handler", request, at_us, 1, ATTEMPT_TIMEOUT_DEFAULT_US, lease_ends_us, worker
+        )
         planned.append(_make_begin((make_advance((row, to_us, None, None, None)), _BEGIN, attempt)))
     return planned
 

@@ -72,7 +72,7 @@ def message(kind: type[Message], rules: Mapping[str, Rule], *, required: Sequenc
     all_needed = len(needed)
 
     def check(value: Message) -> Violations:
-        found = _unknown_fields(value) if len(UnknownFieldSet(value)) else VALID
+        found = _unknown_fields(unknown) if len(unknown := UnknownFieldSet(value)) else VALID
         fields = value.ListFields()
         present = 0
         for field, part in fields:
@@ -97,9 +97,9 @@ def _field_numbers(descriptor: Any, name: str) -> frozenset[int]:
     return frozenset(field.number for field in (oneof.fields if oneof else [descriptor.fields_by_name[name]]))
 
 
-def _unknown_fields(value: Message) -> Violations:
+def _unknown_fields(unknown: Any) -> Violations:
     """A field of a newer version is refused, because what it asks for would silently not be done."""
-    field_number = UnknownFieldSet(value)[0].field_number
+    field_number = unknown[0].field_number
     return violation(f"has field number {field_number}, which this version of Clepsydra does not know")
 
 
@@ -168,7 +168,7 @@ def duration_between(least_us: int, most_us: int) -> Rule:
             return malformed
         if not least_us <= seconds * SECOND_US - (-nanos // 1000) <= most_us:
             return out_of_range
-        return _unknown_fields(value) if len(UnknownFieldSet(value)) else VALID
+        return _unknown_fields(unknown) if len(unknown := UnknownFieldSet(value)) else VALID
 
     return check
 
@@ -183,7 +183,7 @@ def time_in_range(value: Timestamp) -> Violations:
         return _MALFORMED_TIME
     if not 0 <= us_of(value) < END_OF_TIME_US:
         return _TIME_OUT_OF_RANGE
-    return _unknown_fields(value) if len(UnknownFieldSet(value)) else VALID
+    return _unknown_fields(unknown) if len(unknown := UnknownFieldSet(value)) else VALID
 
 
 _UNITS = (("d", DAY_US), ("h", HOUR_US), ("min", MINUTE_US), ("s", SECOND_US), ("ms", MILLISECOND_US))

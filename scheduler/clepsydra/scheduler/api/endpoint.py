@@ -1,7 +1,9 @@
 """The gRPC edge: bytes in, bytes out, and every error as a status that names what is wrong.
 
-Messages are parsed here and not by gRPC, which answers unreadable bytes with UNKNOWN. Calls under way are counted here,
-by number and by size, so that health checks are still answered when there are too many.
+Messages are received and parsed here and not by gRPC, which holds unfinished ones without a limit and answers
+unreadable bytes with UNKNOWN. To gRPC every method takes a stream of requests, of which one is read: on the wire that
+is the same. Calls under way are counted here, by number and by size, so that health checks are still answered when
+there are too many.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,12 +11,13 @@ from typing import Any
 
 import grpc
 import structlog
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from grpc_status import rpc_status
 
-from clepsydra.core.validation.rules import FieldViolation
 from clepsydra.scheduler.api.grpc_status import status_of
-from clepsydra.scheduler.errors import InvalidArgument, OutcomeUnknown, Overloaded, SchedulerError
+from clepsydra.scheduler.api.parsing import SMALL_BYTES, parse, parse_large
+from clepsydra.scheduler.api.reception import Reception
+from clepsydra.scheduler.errors import OutcomeUnknown, Overloaded, SchedulerError
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.v1 import scheduler_pb2
@@ -24,13 +27,14 @@ SERVICE = scheduler_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
 _log = structlog.get_logger(__name__)
 
 Method = Callable[[Any, float | None], Awaitable[bytes]]
-Handler = Callable[[bytes, Any], Awaitable[bytes]]
+Handler = Callable[[Any, Any], Awaitable[bytes]]
 
 
 class Endpoint:
     """The methods of the service, as gRPC calls them."""
 
-    def __init__(self, scheduler: Scheduler, settings: SchedulerSettings) -> None:
+    def __init__(self, scheduler: Scheduler, settings: SchedulerSettings, reception: Reception) -> None:
+        self._reception = reception
         self._calls_max = settings.max_concurrent_calls
         self._bytes_max = settings.pending_bytes
         self._calls = 0
@@ -52,20 +56,28 @@ class Endpoint:
     def handlers(self) -> "grpc.GenericRpcHandler[bytes, bytes]":
         return grpc.method_handlers_generic_handler(
             SERVICE.full_name,
-            {name: grpc.unary_unary_rpc_method_handler(self._handler(name)) for name in SERVICE.methods_by_name},
+            {name: grpc.stream_unary_rpc_method_handler(self._handler(name)) for name in SERVICE.methods_by_name},
         )
 
     def _handler(self, name: str) -> Handler:
         method = self._methods[name]
         request_type = getattr(scheduler_pb2, SERVICE.methods_by_name[name].input_type.name)
 
-        async def handle(raw: bytes, context: Any) -> bytes:
+        async def carry_out(raw: bytes, context: Any) -> bytes:
             size = len(raw)
             self._calls += 1
             self._bytes += size
             try:
                 self._check_room()
-                return await method(_parse(request_type, raw), context.time_remaining())
+                request = parse(request_type, raw) if size <= SMALL_BYTES else await parse_large(request_type, raw)
+                return await method(request, context.time_remaining())
+            finally:
+                self._calls -= 1
+                self._bytes -= size
+
+        async def handle(_requests: Any, context: Any) -> bytes:
+            try:
+                return await carry_out(await self._reception.receive(context), context)
             except SchedulerError as error:
                 status = status_of(error)
             except Exception:
@@ -73,9 +85,6 @@ class Endpoint:
                 # INTERNAL would say no more, and would keep clients from trying again.
                 _log.exception("a call failed by a defect of the scheduler", method=name)
                 status = status_of(OutcomeUnknown("the scheduler failed, and its log says how; repeat the call"))
-            finally:
-                self._calls -= 1
-                self._bytes -= size
             await context.abort_with_status(rpc_status.to_status(status))
             raise AssertionError("abort does not return")
 
@@ -91,11 +100,3 @@ def _encoding(method: Callable[[Any, float | None], Awaitable[Message]]) -> Meth
         return (await method(request, remaining_s)).SerializeToString()
 
     return call
-
-
-def _parse(request_type: Any, raw: bytes) -> Any:
-    try:
-        return request_type.FromString(raw)
-    except DecodeError as error:
-        description = f"cannot be read as a {request_type.DESCRIPTOR.name}: is the client of another version?"
-        raise InvalidArgument((FieldViolation("", description),)) from error

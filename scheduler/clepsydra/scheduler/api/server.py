@@ -1,15 +1,17 @@
-"""A gRPC server around a scheduler: listening, health, reflection, and a graceful stop."""
+"""A gRPC server around a scheduler: listening, the limits of connections, and a graceful stop."""
 
 import asyncio
 from typing import Any
 
 import grpc
 import structlog
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health_pb2
 
-from clepsydra.core.limits import REQUEST_BYTES
+from clepsydra.core.limits import METADATA_BYTES, REQUEST_BYTES, STREAMS
+from clepsydra.scheduler.api.connections import Connections
 from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
+from clepsydra.scheduler.api.introspection import Health, Introspection
+from clepsydra.scheduler.api.reception import Reception, ReceptionBounds
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 
@@ -18,11 +20,19 @@ _log = structlog.get_logger(__name__)
 # Calls that were cut off get this long to hear from the store before it is closed.
 _LAST_ANSWERS_S = 1.0
 
-# Room for health checks, their watchers, and reflection, beside the calls.
-_OTHER_CALLS = 100
+_ROOM_INTERVAL_S = 0.1
 
 _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_receive_message_length", REQUEST_BYTES),
+    # Without this limit, a connection that opens calls and resets them at once takes gigabytes.
+    ("grpc.max_concurrent_streams", STREAMS),
+    # No compression of requests: a message of one megabyte could become one of a gigabyte.
+    ("grpc.compression_enabled_algorithms_bitset", 1),
+    ("grpc.max_metadata_size", METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", METADATA_BYTES),
+    # A connection must say within ten seconds that it speaks HTTP/2.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.http2.settings_timeout", 10_000),
     # Detects within about a minute a connection that a proxy has dropped.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
@@ -37,8 +47,16 @@ class CannotListen(Exception):
 
 
 class RunningServer:
-    def __init__(self, server: Any, health_servicer: "Health", scheduler: Scheduler, address: str) -> None:
+    def __init__(
+        self,
+        server: Any,
+        health_servicer: Health,
+        scheduler: Scheduler,
+        address: str,
+        making_room: "asyncio.Task[None]",
+    ) -> None:
         self.address = address
+        self._making_room = making_room
         self._server = server
         self._health = health_servicer
         self._scheduler = scheduler
@@ -51,6 +69,7 @@ class RunningServer:
         """Accept no more calls, finish those under way, and cut off those that outlast the grace."""
         loop = asyncio.get_running_loop()
         end_s = loop.time() + grace_s
+        self._making_room.cancel()
         await self._health.stop()
         await self._server.stop(grace_s)
         try:
@@ -64,42 +83,38 @@ class RunningServer:
         await self._server.wait_for_termination()
 
 
-class Health(health.aio.HealthServicer):  # type: ignore[name-defined,misc]  # its types leave it out
-    """gRPC's health service, which also ends its watchers when the server stops: they would use up the whole grace."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stopping = asyncio.Event()
-
-    async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802  # gRPC's name
-        watching = asyncio.create_task(super().Watch(request, context))
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            await asyncio.wait((watching, stopping), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            watching.cancel()
-            stopping.cancel()
-
-    async def stop(self) -> None:
-        await self.enter_graceful_shutdown()
-        self._stopping.set()
-
-
 async def serve(scheduler: Scheduler, settings: SchedulerSettings, *, share_port: bool = False) -> RunningServer:
     """Start listening; raises CannotListen.
 
     Without `share_port`, a second scheduler on the same port fails to start instead of taking half of the connections.
     """
-    options = [*_OPTIONS, ("grpc.so_reuseport", int(share_port))]
-    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=settings.max_concurrent_calls + _OTHER_CALLS)
-    server.add_generic_rpc_handlers((Endpoint(scheduler, settings).handlers(),))
-    health_servicer = Health()
-    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    await health_servicer.set(SERVICE.full_name, health_pb2.HealthCheckResponse.SERVING)
-    reflection.enable_server_reflection((SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    options = [
+        *_OPTIONS,
+        ("grpc.max_allowed_incoming_connections", settings.max_connections),
+        ("grpc.so_reuseport", int(share_port)),
+    ]
+    server = grpc.aio.server(options=options)
     port = _listen(server, settings)
+    connections = Connections(port)
+    bounds = ReceptionBounds(settings.unfinished_calls, settings.unfinished_bytes, settings.receive_timeout_ms / 1000)
+    reception = Reception(bounds, connections)
+    health = Health()
+    await health.set(SERVICE.full_name, health_pb2.HealthCheckResponse.SERVING)
+    introspection = Introspection(health, [SERVICE.full_name], reception)
+    server.add_generic_rpc_handlers((Endpoint(scheduler, settings, reception).handlers(), *introspection.handlers()))
     await server.start()
-    return RunningServer(server, health_servicer, scheduler, f"{settings.listen.rpartition(':')[0]}:{port}")
+    making_room = asyncio.create_task(_make_room(connections, settings.max_connections))
+    address = f"{settings.listen.rpartition(':')[0]}:{port}"
+    return RunningServer(server, health, scheduler, address, making_room)
+
+
+async def _make_room(connections: Connections, count_max: int) -> None:
+    """Keep some connections free, so that those of one host, or silent ones, do not keep out all others."""
+    while True:
+        await asyncio.sleep(_ROOM_INTERVAL_S)
+        ended = connections.make_room(count_max * 3 // 4)
+        if ended:
+            _log.warning("there are too many connections: some are ended", ended=ended)
 
 
 def _listen(server: Any, settings: SchedulerSettings) -> int:

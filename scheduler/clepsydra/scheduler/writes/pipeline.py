@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import seconds
 from clepsydra.scheduler.errors import SchedulerError, StoreUnavailable
@@ -18,7 +18,7 @@ from clepsydra.scheduler.writes.batcher import Batcher, Bounds
 from clepsydra.scheduler.writes.call import BACKOFF, TRIES_MAX, Call, Outcome
 from clepsydra.scheduler.writes.creation_batch import CreationBatch
 from clepsydra.scheduler.writes.mutations import Mutation
-from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable
+from clepsydra.store.errors import OutcomeUnknown, StoreError, StoreLost, Unavailable
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult, Store
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest
 
@@ -28,7 +28,7 @@ _DONE = PutResult(PutOutcome.DONE)
 
 
 class WritePipeline:
-    def __init__(self, store: Store, clock: Clock, ids: Ids, settings: SchedulerSettings) -> None:
+    def __init__(self, store: Store, clock: BoundedClock, ids: Ids, settings: SchedulerSettings) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -44,6 +44,8 @@ class WritePipeline:
         )
         self._puts: Batcher[Put, PutResult | StoreError] = Batcher(self._put_distinct, _size_of, bounds, clock)
         self._looks: Batcher[str, Action | None] = Batcher(self._get, len, bounds, clock)
+        self._lost: StoreLost | None = None
+        self._is_lost = asyncio.Event()
 
     async def create(self, requests: Sequence[CreateActionRequest], deadline_us: int | None) -> list[Outcome]:
         """What becomes of each creation, in order."""
@@ -75,6 +77,7 @@ class WritePipeline:
             try:
                 return await read()
             except StoreError as error:
+                self._look_for_loss(error)
                 failures += 1
                 if failures >= TRIES_MAX or not isinstance(error, Unavailable | OutcomeUnknown):
                     raise StoreUnavailable(f"the store is not available: {error}") from error
@@ -85,12 +88,23 @@ class WritePipeline:
         for batcher in (self._creations, self._looks, self._puts):
             await batcher.idle()
 
+    async def store_lost(self) -> StoreLost:
+        """Wait until the store says that this process may not use it any more."""
+        await self._is_lost.wait()
+        assert self._lost is not None, "it is set before the event"
+        return self._lost
+
+    def _look_for_loss(self, error: StoreError) -> None:
+        if isinstance(error, StoreLost):
+            self._lost = error
+            self._is_lost.set()
+
     async def _create(self, requests: Sequence[CreateActionRequest]) -> list[Outcome | Call]:
         """Plan, put, settle: creations of many callers. What the store did not do at once becomes a call."""
-        batch = CreationBatch(requests, self._ids, self._store.shards, self._clock.now_us())
+        batch = CreationBatch(requests, self._ids, self._store.shards, self._clock.latest_us())
         await batch.plan()
         results = await self._put([*batch.puts.values()]) if batch.puts else []
-        return batch.settle(results, self._clock.now_us())
+        return batch.settle(results, self._clock.latest_us())
 
     async def _carry_out(self, calls: Sequence[Call], deadline_us: int | None) -> None:
         """Plan, put, settle; again until every call has its outcome."""
@@ -101,7 +115,7 @@ class WritePipeline:
             await self._look_and_plan([call for call in pending if call.put is None], deadline_us)
             sent = {call: call.put for call in pending if call.outcome is None and call.put is not None}
             results = await self._puts.submit([*sent.values()], deadline_us)
-            now_us = self._clock.now_us()
+            now_us = self._clock.latest_us()
             for call, result in zip(sent, results, strict=True):
                 call.settle(result, now_us)
 
@@ -121,6 +135,7 @@ class WritePipeline:
         try:
             return await self._store.put(puts)
         except StoreError as error:
+            self._look_for_loss(error)
             return [error] * len(puts)
 
     async def _put_distinct(self, puts: Sequence[Put]) -> list[PutResult | StoreError]:

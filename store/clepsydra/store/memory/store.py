@@ -3,12 +3,15 @@
 No method awaits between its first read and its last write, so each is one transaction by construction.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clepsydra.core.clock import Clock
 from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.core.state_bytes import is_live, state_of
 from clepsydra.store.batch import check_named_once
+from clepsydra.store.lock_age import fresh_until_us
 from clepsydra.store.port import (
     Acquired,
     Action,
@@ -17,6 +20,7 @@ from clepsydra.store.port import (
     Audit,
     Due,
     Heartbeat,
+    Load,
     Lock,
     LockInfo,
     Mark,
@@ -31,6 +35,7 @@ from clepsydra.store.port import (
     Violation,
 )
 from clepsydra.store.wakeup import Wakeups
+from clepsydra.v1 import action_pb2
 
 Key = tuple[Queue, int, int, str, str]
 
@@ -43,8 +48,9 @@ class ShardLock:
     processing_start_at_us: int = 0
     heartbeat_at_us: int = 0
 
-    def is_free(self, stale_before_us: int) -> bool:
-        return not self.locked or self.heartbeat_at_us < stale_before_us
+    def is_free(self, now_us: int, stale_before_us: int) -> bool:
+        is_fresh = stale_before_us <= self.heartbeat_at_us <= fresh_until_us(now_us, stale_before_us)
+        return not self.locked or not is_fresh
 
 
 @dataclass
@@ -109,7 +115,7 @@ class MemoryStore:
         free = [
             (lock.processing_start_at_us, shard_id)
             for shard_id, lock in self.shard_locks.items()
-            if lock.is_free(stale_before_us)
+            if lock.is_free(now_us, stale_before_us)
         ]
         if not free:
             return None
@@ -123,9 +129,11 @@ class MemoryStore:
             held = self._held(lock)
             if held is None:
                 lost.append(lock.shard_id)
+            elif held.heartbeat_at_us > fresh_until_us(now_us, stale_before_us):
+                held.heartbeat_at_us = now_us
             else:
                 held.heartbeat_at_us = max(held.heartbeat_at_us, now_us)
-        waiting = sum(lock.is_free(stale_before_us) for lock in self.shard_locks.values())
+        waiting = sum(lock.is_free(now_us, stale_before_us) for lock in self.shard_locks.values())
         return Heartbeat(frozenset(lost), waiting, self._clock.now_us())
 
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
@@ -250,10 +258,25 @@ class MemoryStore:
             len(incoming),
             len(processing),
             min((row.scheduled_at_us for row in incoming + processing), default=None),
+            self._load(incoming + processing),
+        )
+
+    def _load(self, rows: Sequence[Row]) -> Load:
+        live = [(row, action) for row in rows if (action := self._live_action(row)) is not None]
+        planned = [(row, action) for row, action in live if is_live(action.status)]
+        waiting = [row.scheduled_at_us for row, action in planned if row.scheduled_at_us == action.scheduled_at_us]
+        return Load(
+            waiting=len(waiting),
+            running=len(planned) - len(waiting),
+            kept=len(live) - len(planned),
+            next_us=min(waiting, default=None),
         )
 
     async def stats(self, now_us: int) -> Stats:
         rows = self._all_rows()
+        existing = [row for row in rows if row.shard_id in self.shard_locks]
+        due = [row for row in existing if row.scheduled_at_us <= now_us]
+        states = Counter(state_of(action.status) for action in self.actions.values())
         return Stats(
             actions=len(self.actions),
             incoming_rows=sum(row.queue is Queue.INCOMING for row in rows),
@@ -262,6 +285,9 @@ class MemoryStore:
             earliest_us=min((row.scheduled_at_us for row in rows), default=None),
             shards=self.shards,
             locked_shards=sum(lock.locked for lock in self.shard_locks.values()),
+            load=self._load(existing),
+            due_waiting=self._load(due).waiting,
+            states=tuple(sorted(states.items())),
         )
 
     async def audit(self, limit: int) -> Audit:
@@ -285,6 +311,7 @@ class MemoryStore:
             with_several_rows=sum(len(violation.rows) > 1 for violation in broken),
             violations=broken[:limit],
             stray_shards=tuple(sorted({row.shard_id for row in self._all_rows()} - self.shard_locks.keys())),
+            deleted=sum(state_of(action.status) == action_pb2.DELETED for action in self.actions.values()),
         )
 
     def _shard(self, queue: Queue, shard_id: int) -> list[Row]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import apsw
 
-from clepsydra.store.port import Audit, LockInfo, Queue, Row, Stats, Violation
+from clepsydra.core.state_bytes import count_states
+from clepsydra.store.port import Audit, Load, LockInfo, Queue, Row, Stats, Violation
 from clepsydra.store.sqlite.connection.connect import fetch, value
 from clepsydra.store.sqlite.connection.thread import OperationRunner
 
@@ -15,17 +16,24 @@ class Audits:
 
     async def locks(self) -> list[LockInfo]:
         rows = await self._reader.run(lambda connection: fetch(connection, "locks"))
-        return [LockInfo(shard_id, bool(locked), *rest) for shard_id, locked, *rest in rows]
+        return [LockInfo(row[0], bool(row[1]), *row[2:9])._replace(load=Load(*row[9:])) for row in rows]
 
     async def stats(self, now_us: int) -> Stats:
-        return Stats(*await self._reader.run(lambda connection: value(connection, "stats", {"now": now_us})))
+        return await self._reader.run(lambda connection: _stats(connection, now_us))
 
     async def audit(self, limit: int) -> Audit:
         return await self._reader.run(lambda connection: _audit(connection, limit))
 
 
+def _stats(connection: apsw.Connection, now_us: int) -> Stats:
+    *load, due_waiting = value(connection, "load", {"now": now_us})
+    stats = Stats(*value(connection, "stats", {"now": now_us}))
+    states = count_states(fetch(connection, "states"))
+    return stats._replace(load=Load(*load), due_waiting=due_waiting, states=states)
+
+
 def _audit(connection: apsw.Connection, limit: int) -> Audit:
-    actions, live_rows, rows, with_row, with_several_rows = value(connection, "audit_counts")
+    actions, live_rows, rows, with_row, with_several_rows, deleted = value(connection, "audit_counts")
     violations = []
     if with_row != actions or with_several_rows:
         violations = [
@@ -40,6 +48,7 @@ def _audit(connection: apsw.Connection, limit: int) -> Audit:
         with_several_rows=with_several_rows,
         violations=violations,
         stray_shards=tuple(shard_id for (shard_id,) in fetch(connection, "audit_stray_shards")),
+        deleted=deleted,
     )
 
 

@@ -5,24 +5,31 @@ from collections.abc import Sequence
 
 import apsw
 
+from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.core.times import seconds
 from clepsydra.schema import migrations as migrations_of
 from clepsydra.store import install as installing
 from clepsydra.store.errors import Unusable
 from clepsydra.store.sqlite.connection.connect import APPLICATION_ID, STATEMENTS, connect
 from clepsydra.store.sqlite.connection.errors import translate
+from clepsydra.store.sqlite.network import refuse_network
 
 MIGRATIONS = migrations_of("sqlite")
 
 # Actions that are created together lie together, and are begun and finished together: fewer pages are written than with
 # SQLite's default of 4 KiB. A file keeps the page size with which it was made.
 _PAGE_BYTES = 8192
+# While another process holds the write lock, a process that starts waits for as long as a call may be retried.
+_START_TIMEOUT_S = seconds(CALL_RETRY_US)
 
 
 async def install(path: str, shards: int | None, migrations: Sequence[str] = MIGRATIONS) -> int:
     """Make or upgrade the installation, in one transaction. Any number of processes may do this at once."""
     _refuse_folder(path)
+    refuse_network(path)
     try:
-        connection = connect(path, create=True)
+        _create_file(path)
+        connection = connect(path, busy_timeout_s=_START_TIMEOUT_S)
         try:
             # Both are properties of the file, and neither can be changed within a transaction.
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
@@ -41,8 +48,9 @@ async def check(path: str) -> int:
     """Make sure that the file is an installation of this version. Returns its number of shards."""
     _refuse_missing(path)
     _refuse_folder(path)
+    refuse_network(path)
     try:
-        connection = connect(path)
+        connection = connect(path, busy_timeout_s=_START_TIMEOUT_S)
         try:
             return await installing.check(SqliteInstallation(connection, path, MIGRATIONS))
         finally:
@@ -90,6 +98,18 @@ class SqliteInstallation:
 
     async def make_shards(self, count: int) -> None:
         self._connection.executemany(STATEMENTS["make_shard"], [(shard_id,) for shard_id in range(count)])
+
+
+def _create_file(path: str) -> None:
+    """Others may not read it, because payloads may be secret. SQLite gives the log and the shared memory its mode."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise Unusable(
+            f"the store {path} cannot be opened; check that its folder exists and may be written to"
+        ) from error
 
 
 def _refuse_missing(path: str) -> None:

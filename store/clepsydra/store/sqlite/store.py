@@ -12,9 +12,10 @@ from clepsydra.store.sqlite.audit import Audits
 from clepsydra.store.sqlite.connection.checkpoint import Checkpointer
 from clepsydra.store.sqlite.connection.connect import connect, create_temporary_objects
 from clepsydra.store.sqlite.connection.errors import translate
+from clepsydra.store.sqlite.connection.files import StoreFiles
 from clepsydra.store.sqlite.connection.log_watch import LogWatch
 from clepsydra.store.sqlite.connection.thread import ConnectionThread, InlineRunner, OperationRunner
-from clepsydra.store.sqlite.connection.transaction import read_group, write_group
+from clepsydra.store.sqlite.connection.transaction import GroupCommit, SnapshotReads
 from clepsydra.store.sqlite.lock import Locks
 from clepsydra.store.sqlite.put import Puts
 from clepsydra.store.sqlite.read import Reads
@@ -45,16 +46,29 @@ class SqliteStore(Puts, Advances, Reads, Locks, Audits):
     @classmethod
     async def open(cls, path: str, clock: Clock) -> "SqliteStore":
         shards = await installation.check(path)
-        writer, reader, checkpoints = (_connect(path) for _ in range(3))
-        checkpointer = Checkpointer(checkpoints, writer)
-        write_thread = ConnectionThread(
-            writer, write_group(path, checkpointer.committed), "clepsydra-writer", _GROUP_SIZE
-        )
-        read_thread = ConnectionThread(reader, read_group(path), "clepsydra-reader", _GROUP_SIZE)
+        writer, reader = _connect(path), _connect(path)
+        if writer.readonly("main"):
+            return cls._open_read_only(path, shards, clock, writer, reader)
+        checkpoints = _connect(path)
+        files = StoreFiles(path)
+        checkpointer = Checkpointer(checkpoints, writer, files)
+        commit = GroupCommit(path, files, checkpointer.committed)
+        write_thread = ConnectionThread(writer, commit, "clepsydra-writer", _GROUP_SIZE, files.close)
+        reads = SnapshotReads(path, files)
+        read_thread = ConnectionThread(reader, reads, "clepsydra-reader", _GROUP_SIZE, files.close)
         store = cls(shards, clock, write_thread, read_thread)
         store._checkpointer = checkpointer
         store._listener = Listener(store._wakeups, writer, write_thread, LogWatch.open(path))
         return store
+
+    @classmethod
+    def _open_read_only(
+        cls, path: str, shards: int, clock: Clock, writer: apsw.Connection, reader: apsw.Connection
+    ) -> "SqliteStore":
+        """For commands that only read. Every write is refused."""
+        write_thread = ConnectionThread(writer, GroupCommit(path, None), "clepsydra-writer", _GROUP_SIZE)
+        read_thread = ConnectionThread(reader, SnapshotReads(path, None), "clepsydra-reader", _GROUP_SIZE)
+        return cls(shards, clock, write_thread, read_thread)
 
     @classmethod
     async def open_inline(cls, path: str, clock: Clock) -> "SqliteStore":
@@ -62,7 +76,12 @@ class SqliteStore(Puts, Advances, Reads, Locks, Audits):
         shards = await installation.check(path)
         writer, reader = _connect(path), _connect(path)
         writer.pragma("synchronous", "OFF")
-        return cls(shards, clock, InlineRunner(writer, write_group(path)), InlineRunner(reader, read_group(path)))
+        return cls(
+            shards,
+            clock,
+            InlineRunner(writer, GroupCommit(path, None)),
+            InlineRunner(reader, SnapshotReads(path, None)),
+        )
 
     @property
     def shards(self) -> int:

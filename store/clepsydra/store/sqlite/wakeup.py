@@ -62,6 +62,9 @@ class Listener:
         if self._thread.in_use.acquire(blocking=False):
             try:
                 self._wake_shards_with_incoming_rows()
+            except apsw.Error:
+                # The next call of the store reports what is wrong; until then, waiters wait for their timeouts.
+                pass
             finally:
                 self._thread.in_use.release()
         self._schedule_check()

@@ -8,17 +8,15 @@ snapshot for minutes: a longer audit fails with the server's error.
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
 
+from clepsydra.core.state_bytes import count_states, state_of
 from clepsydra.store.port import Audit, LockInfo, Queue, Row, Stats, Violation
 from clepsydra.store.ydb import parameters
-from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions, Snapshot
-from clepsydra.store.ydb.page_reader import ColumnValues, Key, RangeReader, action_key, after_action, read_ranges_in
+from clepsydra.store.ydb.connection.sessions import ColumnValues, Parameters, Results, Sessions, Snapshot
+from clepsydra.store.ydb.load import Loads, read_loads
 from clepsydra.store.ydb.retry import Retry
-
-_PAGE_ROWS = 10_000
-# One request counts the rows of this many shards.
-_SHARDS_MAX = 500
+from clepsydra.store.ydb.row_scan import incoming_key, processing_key, scan_actions, scan_rows
+from clepsydra.v1 import action_pb2
 
 
 class Audits:
@@ -31,25 +29,18 @@ class Audits:
         return await self._retry.call(self._read_locks)
 
     async def _read_locks(self) -> list[LockInfo]:
-        if self._shards <= _SHARDS_MAX:
-            results = await self._sessions.read("locks", _shards_between(0, self._shards), self._scan_timeout_s)
-            if not _is_any_truncated(results):
-                return _lock_infos(results)
-        infos: list[LockInfo] = []
-        start, step = 0, _SHARDS_MAX
         async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
-            while start < self._shards:
-                results = await snapshot.read("locks", _shards_between(start, min(start + step, self._shards)))
-                if _is_any_truncated(results) and step > 1:
-                    step //= 2
-                else:
-                    infos += _lock_infos(results)
-                    start += step
-        return infos
+            results = await snapshot.read("locks", _shards_between(0, self._shards))
+            return _lock_infos(results, await read_loads(snapshot, self._shards, now_us=0))
 
     async def stats(self, now_us: int) -> Stats:
-        sent = {"$now": parameters.time(now_us)}
-        results = await self._retry.call(lambda: self._sessions.read("stats", sent, self._scan_timeout_s))
+        return await self._retry.call(lambda: self._stats(now_us))
+
+    async def _stats(self, now_us: int) -> Stats:
+        async with self._sessions.snapshot(self._scan_timeout_s) as snapshot:
+            results = await snapshot.read("stats", {"$now": parameters.time(now_us)})
+            states = (await snapshot.read("states", {})).rows()
+            loads = await read_loads(snapshot, self._shards, now_us)
         [actions], [incoming], [processing], [locks] = (results.rows(index) for index in range(4))
         return Stats(
             actions=actions["actions"],
@@ -59,6 +50,9 @@ class Audits:
             earliest_us=_earliest(incoming["earliest"], processing["earliest"]),
             shards=locks["shards"],
             locked_shards=locks["locked"],
+            load=loads.total,
+            due_waiting=loads.due_waiting,
+            states=count_states((row["state_bytes"], row["action_count"]) for row in states),
         )
 
     async def audit(self, limit: int) -> Audit:
@@ -69,15 +63,16 @@ class Audits:
             live: Counter[bytes] = Counter()
             stray: Counter[int] = Counter()
             for queue in Queue:
-                async for row in _rows_of(snapshot, queue):
+                async for row in scan_rows(snapshot, "audit", queue):
                     if row["shard_id"] < self._shards:
                         live[_digest(row["action_id"], row["action_guid"])] += 1
                     else:
                         stray[row["shard_id"]] += 1
             counts = _Counts(limit)
-            async for action in _scan(snapshot, "audit_actions", (0, ""), action_key, after_action):
+            async for action in scan_actions(snapshot, "audit_actions"):
                 action_id, guid = action["meta_action_id"], action["meta_action_guid"]
                 counts.add(action_id, guid, live.pop(_digest(action_id, guid), 0))
+                counts.deleted += state_of(action["state_bytes"]) == action_pb2.DELETED
             return Audit(
                 actions=counts.actions,
                 live_rows=counts.live_rows,
@@ -87,12 +82,14 @@ class Audits:
                 with_several_rows=counts.with_several_rows,
                 violations=await _violations(snapshot, self._shards, counts.first_broken()),
                 stray_shards=tuple(sorted(stray)),
+                deleted=counts.deleted,
             )
 
 
 class _Counts:
     def __init__(self, limit: int) -> None:
         self.actions = 0
+        self.deleted = 0
         self.live_rows = 0
         self.without_row = 0
         self.with_several_rows = 0
@@ -119,7 +116,7 @@ async def _violations(snapshot: Snapshot, shards: int, broken: list[tuple[str, s
     found: dict[tuple[str, str], list[Row]] = {id_and_guid: [] for id_and_guid in broken}
     if found:
         for queue in Queue:
-            async for row in _rows_of(snapshot, queue):
+            async for row in scan_rows(snapshot, "audit", queue):
                 id_and_guid = (row["action_id"], row["action_guid"])
                 if id_and_guid in found and row["shard_id"] < shards:
                     found[id_and_guid].append(_row(queue, row))
@@ -131,57 +128,15 @@ def _digest(action_id: str, guid: str) -> bytes:
 
 
 def _row(queue: Queue, row: ColumnValues) -> Row:
-    key = _incoming_key(row) if queue is Queue.INCOMING else _processing_key(row)
+    key = incoming_key(row) if queue is Queue.INCOMING else processing_key(row)
     return Row(queue, *key, row["scheduled_at"], row.get("last_reschedule_at"))
-
-
-def _rows_of(snapshot: Snapshot, queue: Queue) -> AsyncIterator[ColumnValues]:
-    if queue is Queue.INCOMING:
-        return _scan(snapshot, "audit_incoming", (0, 0, "", ""), _incoming_key, _after_row)
-    return _scan(snapshot, "audit_processing", (0, 0, "", ""), _processing_key, _after_row)
-
-
-async def _scan(
-    snapshot: Snapshot,
-    name: str,
-    start: Key,
-    key_of: Callable[[ColumnValues], Key],
-    parameters_at: Callable[[Key, int], Parameters],
-) -> AsyncIterator[ColumnValues]:
-    """All rows of a table, page by page."""
-    after: Key | None = start
-    while after is not None:
-        page = RangeReader(after, _PAGE_ROWS, key_of, parameters_at)
-        await read_ranges_in(snapshot, name, {}, [page])
-        for row in page.rows:
-            yield row
-        after = key_of(page.rows[-1]) if len(page.rows) == _PAGE_ROWS else None
-
-
-def _incoming_key(row: ColumnValues) -> tuple[int, int, str, str]:
-    return row["shard_id"], row["created_at"], row["action_id"], row["action_guid"]
-
-
-def _processing_key(row: ColumnValues) -> tuple[int, int, str, str]:
-    return row["shard_id"], row["scheduled_at"], row["action_id"], row["action_guid"]
-
-
-def _after_row(after: Key, limit: int) -> Parameters:
-    shard_id, at_us, action_id, guid = after
-    return {
-        "$after_shard": parameters.number(shard_id),
-        "$after_at": parameters.time(at_us),
-        "$after_id": parameters.text(action_id),
-        "$after_guid": parameters.text(guid),
-        "$limit": parameters.number(limit),
-    }
 
 
 def _shards_between(start: int, end: int) -> Parameters:
     return {"$from_shard": parameters.number(start), "$to_shard": parameters.number(end)}
 
 
-def _lock_infos(results: Results) -> list[LockInfo]:
+def _lock_infos(results: Results, loads: Loads) -> list[LockInfo]:
     incoming = {row["shard_id"]: row for row in results.rows(1)}
     processing = {row["shard_id"]: row for row in results.rows(2)}
     nothing = {"row_count": 0, "earliest": None}
@@ -200,13 +155,10 @@ def _lock_infos(results: Results) -> list[LockInfo]:
                 in_incoming["row_count"],
                 in_processing["row_count"],
                 _earliest(in_incoming["earliest"], in_processing["earliest"]),
+                loads.of(shard_id),
             )
         )
     return infos
-
-
-def _is_any_truncated(results: Results) -> bool:
-    return any(results.is_truncated(index) for index in range(3))
 
 
 def _earliest(*times: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-# The server returns no more rows than this in one result.
+# A greater transaction is aborted more often, and touches more partitions at once.
 ROWS_MAX = 1000
 # Half of what the server accepts as parameters of one text.
 _BYTES_MAX = 24 * 1024 * 1024

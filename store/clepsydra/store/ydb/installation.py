@@ -19,6 +19,7 @@ from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.connection.driver import connect
 from clepsydra.store.ydb.connection.errors import harmless_failure, write_failure
 from clepsydra.store.ydb.connection.sessions import Sessions
+from clepsydra.store.ydb.connection.version import warn_if_old
 from clepsydra.store.ydb.retry import Retry
 from clepsydra.store.ydb.url import Location
 
@@ -33,8 +34,6 @@ VERSION_1_DIRECTORY = "schema_version_1"
 _PARTITIONS_MAX = 256
 _ACTION_PARTITIONS_MIN = 4
 _ACTION_PARTITIONS_MAX = 64
-
-_DDL_TIMEOUT_S = 60.0
 
 
 class YdbInstallation:
@@ -63,20 +62,35 @@ class YdbInstallation:
         names = await self._names()
         version = 1 if VERSION_1_DIRECTORY in names else 0
         if MIGRATIONS_TABLE in names:
-            sent = {"$from_version": parameters.number(1)}
-            results = await self._retry.call(lambda: self._sessions.read("applied_migrations", sent))
             # A table without rows: an installation or an upgrade was interrupted.
-            version = max((row["version"] for row in results.rows()), default=version)
+            version = max(await self._applied_migrations(), default=version)
         lost = [table for table in TABLES if table not in names]
         if version and lost:
             raise Unusable(f"the store {self} has lost its table {lost[0]}; restore the directory from a backup")
         return version
 
+    async def _applied_migrations(self) -> list[int]:
+        sent = {"$from_version": parameters.number(1)}
+
+        async def read() -> list[int]:
+            try:
+                results = await self._sessions.read("applied_migrations", sent)
+            except StoreError as error:
+                # The table is listed, and another process has not finished making it.
+                if _is_missing(error):
+                    return []
+                raise
+            return [row["version"] for row in results.rows()]
+
+        return await self._retry.call(read)
+
     async def apply(self, version: int, shards: int) -> None:
         if version == 1:
             await self._make_directories()
         ddl = self.migrations[version - 1].format_map(partitioning(shards))
-        await self._retry.call(lambda: self._sessions.execute_ddl(ddl, _DDL_TIMEOUT_S))
+        limits = self._location.limits
+        # While another process makes a table, the server answers OVERLOADED.
+        await self._retry.call(lambda: self._sessions.execute_ddl(ddl, limits.ddl_timeout_s), limits.ddl_retry_s)
 
     async def record(self, versions: Sequence[int]) -> None:
         sent = {"$versions": parameters.versions(versions)}
@@ -113,9 +127,7 @@ class YdbInstallation:
 
         async def list_directory() -> set[str]:
             try:
-                listed = await self._scheme(
-                    self._scheme_client.list_directory, self._location.path, failure=harmless_failure
-                )
+                listed = await self._list(self._location.path)
             except StoreError as error:
                 if _is_missing(error):
                     return set()
@@ -124,11 +136,32 @@ class YdbInstallation:
 
         return await self._retry.call(list_directory)
 
+    async def _list(self, path: str) -> Any:
+        return await self._scheme(self._scheme_client.list_directory, path, failure=harmless_failure)
+
     async def _make_directories(self) -> None:
-        path = self._location.database
-        for name in self._location.directory.split("/"):
-            path = f"{path}/{name}"
+        """Only those that are missing: to make one, even one that exists, takes a right on the directory above it."""
+        missing: list[str] = []
+        path = self._location.path
+        while path != self._location.database and not await self._is_there(path):
+            missing.append(path)
+            path = path.rpartition("/")[0]
+        for path in reversed(missing):
             await self._make_directory(path)
+
+    async def _is_there(self, path: str) -> bool:
+        async def look() -> bool:
+            try:
+                await self._list(path)
+            except StoreError as error:
+                if _is_missing(error):
+                    return False
+                # A directory above ours need not be shown to us.
+                if not isinstance(error.__cause__, ydb.issues.Unauthorized):
+                    raise
+            return True
+
+        return await self._retry.call(look)
 
     async def _make_directory(self, path: str) -> None:
         """Making a directory that exists changes nothing."""
@@ -167,6 +200,7 @@ async def connected_installation(
     driver = await connect(location, environment)
     sessions = Sessions(driver, location.path, location.limits)
     try:
+        await warn_if_old(sessions)
         yield YdbInstallation(location, driver, sessions, Retry(location, ids), migrations)
     finally:
         await sessions.close()

@@ -5,18 +5,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from clepsydra.store.errors import OutcomeUnknown
+from clepsydra.core.times import END_OF_TIME_US
+from clepsydra.store.lock_age import fresh_until_us
 from clepsydra.store.port import Acquired, Heartbeat, Lock
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.batches import ROWS_MAX
-from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions
-from clepsydra.store.ydb.page_reader import Key, RangeReader, read_ranges
+from clepsydra.store.ydb.connection.sessions import Sessions
 from clepsydra.store.ydb.retry import Retry
 
 # After this many reads whose free locks were all taken by others first, leave the locks to the others.
 _READS_MAX = 100
-# An installation has some hundreds of shards: this is all of them.
-_ALL_LOCKS = 1_000_000
 
 
 class _SeenLock(NamedTuple):
@@ -28,8 +26,8 @@ class _SeenLock(NamedTuple):
     processing_start_at_us: int
     heartbeat_at_us: int
 
-    def is_free(self, stale_before_us: int) -> bool:
-        return not self.locked or self.heartbeat_at_us < stale_before_us
+    def is_free(self, now_us: int, stale_before_us: int) -> bool:
+        return not self.locked or not _is_fresh(self.heartbeat_at_us, now_us, stale_before_us)
 
 
 class Locks:
@@ -38,11 +36,11 @@ class Locks:
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         for _ in range(_READS_MAX):
-            seen, store_now_us = await self._free_locks(lock_guid, stale_before_us)
+            seen, store_now_us = await self._free_locks(lock_guid, now_us, stale_before_us)
             for lock in seen:
                 if lock.locked and lock.guid == lock_guid:
                     return Acquired(Lock(lock.shard_id, lock_guid), store_now_us)
-            free = [lock for lock in seen if lock.is_free(stale_before_us)]
+            free = [lock for lock in seen if lock.is_free(now_us, stale_before_us)]
             if not free:
                 return None
             # If another worker has taken the first one meanwhile, the next one may still be free.
@@ -72,45 +70,49 @@ class Locks:
         # Waiting shards are read beside the write, not in it: a range in a writing transaction would be aborted by
         # every other heartbeat.
         kept, free = await asyncio.gather(
-            self._keep(locks, now_us), self._free_locks("", stale_before_us), return_exceptions=True
+            self._keep(locks, now_us, stale_before_us),
+            self._free_locks("", now_us, stale_before_us),
+            return_exceptions=True,
         )
         if isinstance(kept, BaseException):
             raise kept
         if isinstance(free, BaseException):
             raise free
         others, store_now_us = free
-        waiting = sum(lock.is_free(stale_before_us) for lock in others if lock.shard_id not in kept)
-        waiting += sum(heartbeat_at_us < stale_before_us for heartbeat_at_us in kept.values())
+        waiting = sum(lock.is_free(now_us, stale_before_us) for lock in others if lock.shard_id not in kept)
+        waiting += sum(not _is_fresh(heartbeat_at_us, now_us, stale_before_us) for heartbeat_at_us in kept.values())
         lost = frozenset(lock.shard_id for lock in locks if lock.shard_id not in kept)
         return Heartbeat(lost, waiting, store_now_us)
 
-    async def _keep(self, locks: Sequence[Lock], now_us: int) -> dict[int, int]:
+    async def _keep(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> dict[int, int]:
         """The shards whose locks this worker still holds, each with its heartbeat."""
         kept: dict[int, int] = {}
         for start in range(0, len(locks), ROWS_MAX):
             held = parameters.held_locks(locks[start : start + ROWS_MAX])
-            sent = {"$locks": held, "$now": parameters.time(now_us)}
-            results = await self._retry.call(partial(self._send_heartbeat, sent))
+            fresh_until = parameters.time(fresh_until_us(now_us, stale_before_us))
+            sent = {"$locks": held, "$now": parameters.time(now_us), "$fresh_until": fresh_until}
+            results = await self._retry.call(partial(self._sessions.write, "heartbeat", sent))
             kept |= {row["shard_id"]: row["last_heartbeat_at"] for row in results.rows()}
         return kept
 
-    async def _send_heartbeat(self, sent: Parameters) -> Results:
-        results = await self._sessions.write("heartbeat", sent)
-        if results.is_truncated():
-            # A lock that is missing from the response is not lost.
-            raise OutcomeUnknown("the server reported only some of the locks")
-        return results
-
     async def release(self, locks: Sequence[Lock], now_us: int) -> None:
         if locks:
-            sent = {"$locks": parameters.held_locks(locks), "$now": parameters.time(now_us)}
+            sent = {
+                "$locks": parameters.held_locks(locks),
+                "$now": parameters.time(now_us),
+                "$fresh_until": parameters.time(END_OF_TIME_US),
+            }
             await self._retry.call(lambda: self._sessions.write("release", sent))
 
-    async def _free_locks(self, guid: str, stale_before_us: int) -> tuple[list[_SeenLock], int]:
+    async def _free_locks(self, guid: str, now_us: int, stale_before_us: int) -> tuple[list[_SeenLock], int]:
         """Every lock that is free, stale or held under this guid; and the store's time."""
-        locks = RangeReader((0,), _ALL_LOCKS, lambda row: (row["shard_id"] + 1,), _from_shard)
-        fixed = {"$guid": parameters.text(guid), "$stale_before": parameters.time(max(0, stale_before_us))}
-        results = await self._retry.call(lambda: read_ranges(self._sessions, "free_locks", fixed, [locks]))
+        sent = {
+            "$guid": parameters.text(guid),
+            "$stale_before": parameters.time(max(0, stale_before_us)),
+            "$fresh_until": parameters.time(fresh_until_us(now_us, stale_before_us)),
+            "$from_shard": parameters.number(0),
+        }
+        results = await self._retry.call(lambda: self._sessions.read("free_locks", sent))
         seen = [
             _SeenLock(
                 row["shard_id"],
@@ -119,10 +121,10 @@ class Locks:
                 row["last_processing_start_at"],
                 row["last_heartbeat_at"],
             )
-            for row in locks.rows
+            for row in results.rows(0)
         ]
         return seen, results.rows(1)[0]["store_now"]
 
 
-def _from_shard(start: Key, limit: int) -> Parameters:
-    return {"$from_shard": parameters.number(start[0]), "$limit": parameters.number(limit)}
+def _is_fresh(heartbeat_at_us: int, now_us: int, stale_before_us: int) -> bool:
+    return stale_before_us <= heartbeat_at_us <= fresh_until_us(now_us, stale_before_us)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import ydb
 
-from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.port import Advance, Lock, Mark, Put, Row
 
 Typed = tuple[Any, Any]
@@ -21,8 +20,6 @@ _Utf8 = Annotated[str, ydb.PrimitiveType.Utf8]
 _Timestamp = Annotated[int, ydb.PrimitiveType.Timestamp]
 _Uint32 = Annotated[int, ydb.PrimitiveType.Uint32]
 _Uint64 = Annotated[int, ydb.PrimitiveType.Uint64]
-
-CALL_RETRY: Typed = (CALL_RETRY_US, ydb.PrimitiveType.Interval)
 
 
 def id_hash(action_id: str) -> int:
@@ -48,8 +45,18 @@ def time(us: int) -> Typed:
     return us, ydb.PrimitiveType.Timestamp
 
 
+def interval(us: int) -> Typed:
+    return us, ydb.PrimitiveType.Interval
+
+
 def flag(value: bool) -> Typed:
     return value, ydb.PrimitiveType.Bool
+
+
+def after_action(key: tuple[int, str], limit: int) -> dict[str, Typed]:
+    """A page of `scheduled_actions`, after a key."""
+    hash_of_id, action_id = key
+    return {"$after_hash": number(hash_of_id), "$after_id": text(action_id), "$limit": number(limit)}
 
 
 def marked(mark: Mark) -> dict[str, Typed]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.store.batch import check_named_once
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.outcomes import Certainty
@@ -23,6 +22,8 @@ class Puts:
     _sessions: Sessions
     _retry: Retry
     _wakeups: Wakeups
+    # A put that is older when its text begins is refused.
+    _late_after_us: int
 
     async def put(self, puts: Sequence[Put]) -> list[PutResult]:
         if not puts:
@@ -41,7 +42,7 @@ class Puts:
         sent = {
             "$puts": parameters.puts(batch),
             "$oldest_created_at": parameters.time(min(put.created_at_us for _, put in batch)),
-            "$call_retry": parameters.CALL_RETRY,
+            "$late_after": parameters.interval(self._late_after_us),
         }
         try:
             results = await self._sessions.write("put", sent)
@@ -63,13 +64,10 @@ class Puts:
         current = {row["meta_action_id"]: row for row in read.rows()}
         results = {}
         for index in indexes:
-            put, row = puts[index], current.get(puts[index].action.action_id)
-            if row is None:
-                # The server truncated its response.
-                continue
+            put, row = puts[index], current[puts[index].action.action_id]
             if _is_done(put, row):
                 results[index] = _DONE
-            elif put.created_at_us < row["store_now"] - CALL_RETRY_US:
+            elif put.created_at_us < row["store_now"] - self._late_after_us:
                 results[index] = PutResult(PutOutcome.TOO_LATE)
         return results
 

@@ -1,14 +1,11 @@
 """The reads of schedulers and workers, each in one snapshot."""
 
 from collections.abc import Sequence
-from functools import partial
 
-from clepsydra.store.errors import Unusable
 from clepsydra.store.port import Action, Due, Page, Queue, Row, StalePage
 from clepsydra.store.ydb import parameters
 from clepsydra.store.ydb.batches import ROWS_MAX
-from clepsydra.store.ydb.connection.sessions import Parameters, Results, Sessions
-from clepsydra.store.ydb.page_reader import ColumnValues, Key, RangeReader, action_key, after_action, read_ranges
+from clepsydra.store.ydb.connection.sessions import ColumnValues, Parameters, Results, Sessions
 from clepsydra.store.ydb.retry import Retry
 
 
@@ -24,22 +21,16 @@ class Reads:
 
     async def _find(self, action_ids: Sequence[str]) -> dict[str, Action]:
         found: dict[str, Action] = {}
-        waiting = [action_ids[start : start + ROWS_MAX] for start in range(0, len(action_ids), ROWS_MAX)]
-        while waiting:
-            wanted = waiting.pop()
-            results = await self._sessions.read("get", {"$keys": parameters.action_keys(wanted)})
+        for start in range(0, len(action_ids), ROWS_MAX):
+            keys = parameters.action_keys(action_ids[start : start + ROWS_MAX])
+            results = await self._sessions.read("get", {"$keys": keys})
             found |= {row["meta_action_id"]: _action(row) for row in results.rows()}
-            if results.is_truncated():
-                if not results.rows():
-                    raise Unusable("the server truncated a result to no rows")
-                waiting.append([action_id for action_id in wanted if action_id not in found])
         return found
 
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         after = (0, "") if after_id is None else (parameters.id_hash(after_id), after_id)
-        actions = RangeReader(after, limit, action_key, after_action)
-        await self._read("list_actions", {}, actions)
-        return [_action(row) for row in actions.rows]
+        results = await self._read("list_actions", parameters.after_action(after, limit))
+        return [_action(row) for row in results.rows()]
 
     async def due(
         self,
@@ -52,40 +43,46 @@ class Reads:
         limit: int,
         after: tuple[str, str] = ("", ""),
     ) -> Page:
-        incoming = RangeReader((incoming_from_us, "", ""), incoming_limit, _incoming_key, _after_incoming)
-        processing = RangeReader((from_us, *after), limit, _processing_key, _after_processing)
-        fixed = {"$shard_id": parameters.number(shard_id), "$until": parameters.time(until_us)}
-        await self._read("due", fixed, incoming, processing)
+        sent = {
+            "$shard_id": parameters.number(shard_id),
+            "$until": parameters.time(until_us),
+            **_after_row("incoming", (incoming_from_us, "", ""), incoming_limit),
+            **_after_row("processing", (from_us, *after), limit),
+        }
+        results = await self._read("due", sent)
         return Page(
-            [Due(_incoming_row(shard_id, row), _live_action(row)) for row in incoming.rows],
-            [Due(_processing_row(shard_id, row), _live_action(row)) for row in processing.rows],
+            [Due(_incoming_row(shard_id, row), _live_action(row)) for row in results.rows(0)],
+            [Due(_processing_row(shard_id, row), _live_action(row)) for row in results.rows(1)],
         )
 
     async def soon(self, shard_id: int, *, incoming_from_us: int, until_us: int, limit: int) -> list[Row]:
-        incoming = RangeReader((incoming_from_us, "", ""), limit, _incoming_key, _after_incoming)
-        fixed = {"$shard_id": parameters.number(shard_id), "$until": parameters.time(until_us)}
-        await self._read("soon", fixed, incoming)
-        return [_incoming_row(shard_id, row) for row in incoming.rows]
+        sent = {
+            "$shard_id": parameters.number(shard_id),
+            "$until": parameters.time(until_us),
+            **_after_row("incoming", (incoming_from_us, "", ""), limit),
+        }
+        results = await self._read("soon", sent)
+        return [_incoming_row(shard_id, row) for row in results.rows()]
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:
         start = (from_us, "", "") if after is None else max(after, (from_us, "", ""))
         # One row more than wanted shows whether there is a next page.
-        page = RangeReader(start, limit + 1, _processing_key, _after_processing)
-        await self._read("stale", {"$shard_id": parameters.number(shard_id)}, page)
-        rows = page.rows[:limit]
+        sent = {"$shard_id": parameters.number(shard_id), **_after_row("processing", start, limit + 1)}
+        found = (await self._read("stale", sent)).rows()
+        rows = found[:limit]
         return StalePage(
             [_processing_row(shard_id, row) for row in rows if not row["is_live"]],
-            _processing_key(rows[-1]) if len(page.rows) > limit else None,
+            _processing_key(rows[-1]) if len(found) > limit else None,
             len(rows),
         )
 
     async def now(self) -> int:
-        results = await self._retry.call(lambda: self._sessions.read("now", {}))
+        results = await self._read("now", {})
         now_us: int = results.rows()[0]["store_now"]
         return now_us
 
-    async def _read(self, name: str, fixed: Parameters, *ranges: RangeReader) -> Results:
-        return await self._retry.call(lambda: read_ranges(self._sessions, name, fixed, ranges))
+    async def _read(self, name: str, sent: Parameters) -> Results:
+        return await self._retry.call(lambda: self._sessions.read(name, sent))
 
 
 def _action(row: ColumnValues) -> Action:
@@ -126,7 +123,7 @@ def _processing_key(row: ColumnValues) -> tuple[int, str, str]:
     return row["scheduled_at"], row["action_id"], row["action_guid"]
 
 
-def _after_row(queue: str, after: Key, limit: int) -> Parameters:
+def _after_row(queue: str, after: tuple[int, str, str], limit: int) -> Parameters:
     at_us, action_id, guid = after
     return {
         f"${queue}_at": parameters.time(max(0, at_us)),
@@ -134,7 +131,3 @@ def _after_row(queue: str, after: Key, limit: int) -> Parameters:
         f"${queue}_guid": parameters.text(guid),
         f"${queue}_limit": parameters.number(limit),
     }
-
-
-_after_incoming = partial(_after_row, "incoming")
-_after_processing = partial(_after_row, "processing")

@@ -42,9 +42,9 @@ class Retry:
         self._location = location
         self._ids = ids
 
-    async def call(self, send: Callable[[], Awaitable[Result]]) -> Result:
+    async def call(self, send: Callable[[], Awaitable[Result]], retry_s: float | None = None) -> Result:
         """Send until there is a result. A write must recognise what an earlier try has done."""
-        pauses, certainty = self._pauses(), CERTAIN
+        pauses, certainty = self._pauses(retry_s), CERTAIN
         while True:
             try:
                 return await send()
@@ -59,8 +59,7 @@ class Retry:
         """Send a batch part by part, until each of its items has a result. Returns the results in order.
 
         An aborted part is sent again in halves, because the other transaction touched some of its rows, seldom all.
-        `send` may leave items out, if the server truncated its response: those were done, but their results are
-        missing. If a part fails for good after another was done, the outcome of the whole call is unknown.
+        If a part fails for good after another was done, the outcome of the whole call is unknown.
         """
         pauses = self._pauses()
         results: dict[int, ItemResult[Result]] = {}
@@ -77,13 +76,10 @@ class Retry:
                 waiting.extendleft(reversed(_halves(part) if isinstance(error, Aborted) else [part]))
             else:
                 results |= {index: ItemResult(result, part.certainty) for index, result in found.items()}
-                missing = [index for index in part.indexes if index not in found]
-                if missing:
-                    waiting.appendleft(Part(missing, UNCERTAIN))
         return [results[index] for index in range(len(results))]
 
-    def _pauses(self) -> "_Pauses":
-        return _Pauses(self._location.limits.retry_s, self._ids)
+    def _pauses(self, retry_s: float | None = None) -> "_Pauses":
+        return _Pauses(retry_s or self._location.limits.retry_s, self._ids)
 
     def _failure(self, error: StoreError, certainty: Certainty) -> StoreError:
         """What the caller gets when there is no further try. `certainty` is about all tries, not the last one alone."""

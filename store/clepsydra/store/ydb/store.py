@@ -14,6 +14,7 @@ from clepsydra.store.ydb.advance import Advances
 from clepsydra.store.ydb.audit import Audits
 from clepsydra.store.ydb.connection.driver import connect
 from clepsydra.store.ydb.connection.sessions import Sessions
+from clepsydra.store.ydb.connection.version import warn_if_old
 from clepsydra.store.ydb.installation import YdbInstallation, connected_installation
 from clepsydra.store.ydb.lock import Locks
 from clepsydra.store.ydb.put import Puts
@@ -35,6 +36,7 @@ class YdbStore(Puts, Advances, Reads, Locks, Audits):
         self._retry = retry
         self._shards = shards
         self._scan_timeout_s = location.limits.scan_timeout_s
+        self._late_after_us = location.limits.late_after_us
         self._wakeups = Wakeups(shards)
 
     @staticmethod
@@ -53,6 +55,7 @@ class YdbStore(Puts, Advances, Reads, Locks, Audits):
         sessions = Sessions(driver, location.path, location.limits)
         retry = Retry(location, ids)
         try:
+            await warn_if_old(sessions)
             shards = await check(YdbInstallation(location, driver, sessions, retry))
         except BaseException:
             await sessions.close()

@@ -8,6 +8,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from clepsydra.core.limits import CALL_RETRY_US
+from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.errors import WrongUrl
 from clepsydra.store.url_options import UrlOptions, without_password
 
@@ -17,6 +19,9 @@ _DIRECTORY_DEFAULT = "clepsydra"
 _DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 _DATABASE = re.compile(r"(/[A-Za-z0-9._-]+)+")
 _HOW = "write ydb://host:2136/database?path=directory"
+
+# One request may take this long at most.
+_TIMEOUT_MAX_MS = 5_000
 
 _AUTHS = ("anonymous", "environment", "metadata")
 _OPTIONS = ("path", "auth", "token_file", "key_file", "ca_file", "tracing", "sessions", "timeout_ms")
@@ -32,9 +37,21 @@ class Limits(NamedTuple):
     # No try begins after this. The last try may wait for a session and then for its response, and still ends within
     # `limits.CALL_RETRY_US`.
     retry_s: float = 8.0
+    # DDL makes hundreds of partitions, and waits for another process that makes the same ones.
+    ddl_timeout_s: float = 60.0
+    ddl_retry_s: float = 120.0
     # One request of a tool, which may read whole tables.
     scan_timeout_s: float = 120.0
     connect_s: float = 10.0
+
+    @property
+    def late_after_us(self) -> int:
+        """A put may be this old when its text begins, so that it is committed before a call may no longer be retried.
+
+        >>> Limits(timeout_s=2.5).late_after_us
+        17500000
+        """
+        return CALL_RETRY_US - min(round(self.timeout_s * 1000), _TIMEOUT_MAX_MS) * MILLISECOND_US
 
 
 class Location(NamedTuple):
@@ -115,7 +132,7 @@ def _directory(options: UrlOptions, shown: str) -> str:
 
 def _limits(options: UrlOptions) -> Limits:
     default = Limits()
-    timeout_ms = options.number("timeout_ms", round(default.timeout_s * 1000), 10, 5_000)
+    timeout_ms = options.number("timeout_ms", round(default.timeout_s * 1000), 10, _TIMEOUT_MAX_MS)
     return default._replace(sessions=options.number("sessions", default.sessions, 1, 1000), timeout_s=timeout_ms / 1000)
 
 

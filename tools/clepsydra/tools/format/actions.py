@@ -1,5 +1,7 @@
 """An action for people: its state, its next time, its recurrence, its target."""
 
+from typing import cast
+
 from clepsydra.core.action.state_machine import ENDED, LIVE
 from clepsydra.core.targets import describe_target
 from clepsydra.core.times import SECOND_US, duration_us, us_of
@@ -10,15 +12,15 @@ from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Counters, Periodic, ScheduledAction, Spec, State, Status
 
 
-def format_state(status: Status) -> str:
-    """The name of the state in the API.
+def format_state(state: int) -> str:
+    """The name of a state in the API.
 
-    >>> format_state(Status(state=action_pb2.RETRYING)), format_state(Status())
+    >>> format_state(action_pb2.RETRYING), format_state(action_pb2.STATE_UNSPECIFIED)
     ('RETRYING', 'UNREADABLE')
     """
-    if status.state == action_pb2.STATE_UNSPECIFIED:
+    if state == action_pb2.STATE_UNSPECIFIED:
         return "UNREADABLE"
-    return State.Name(status.state) if status.state in State.values() else f"STATE {status.state}"
+    return State.Name(cast("State", state)) if state in State.values() else f"STATE {state}"
 
 
 def format_next(status: Status, now_us: int) -> str:
@@ -91,7 +93,7 @@ def format_change(action: ScheduledAction, now_us: int) -> str:
     'hello is scheduled for 1970-01-01T00:00:05Z (in 5s)'
     """
     status = action.status
-    line = f"{action.meta.id} is {format_state(status).lower()}"
+    line = f"{action.meta.id} is {format_state(status.state).lower()}"
     next_time = format_next(status, now_us)
     if next_time == "-":
         return line

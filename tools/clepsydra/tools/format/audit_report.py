@@ -40,7 +40,8 @@ class AuditReport(NamedTuple):
         audit = self.audit
         return {
             "ok": self.is_clean,
-            "actions": audit.actions,
+            "actions": audit.actions - audit.deleted,
+            "deleted": audit.deleted,
             "live_rows": audit.live_rows,
             "stale_rows": audit.stale_rows,
             "without_row": audit.without_row,
@@ -54,15 +55,17 @@ class AuditReport(NamedTuple):
             "undecodable_ids": self.undecodable_ids,
         }
 
+    def _actions(self) -> str:
+        """Deleted actions are checked like all others, but `list` does not show them."""
+        deleted = f" and {counted(self.audit.deleted, 'deleted one')}" if self.audit.deleted else ""
+        return f"{self.audit.actions - self.audit.deleted:,} actions{deleted}"
+
     def _summary(self) -> str:
         audit = self.audit
         if self.is_clean:
-            return (
-                f"No violation: {audit.actions:,} actions, each with exactly one live row; "
-                f"{audit.stale_rows:,} old rows."
-            )
+            return f"No violation: {self._actions()}, each with exactly one live row; {audit.stale_rows:,} old rows."
         return (
-            f"{audit.actions:,} actions: {audit.without_row:,} have no live row, {audit.with_several_rows:,} have more "
+            f"{self._actions()}: {audit.without_row:,} have no live row, {audit.with_several_rows:,} have more "
             f"than one, {self.undecodable:,} cannot be decoded; {audit.stale_rows:,} old rows."
         )
 

@@ -7,8 +7,8 @@ from clepsydra.store.port import LockInfo
 from clepsydra.tools.format.durations import rounded_duration
 from clepsydra.tools.format.times import relative_time, rfc3339, to_the_second
 
-COLUMN_NAMES = ("SHARD", "STATE", "BY", "SINCE", "HEARTBEAT", "WAITING", "OLDEST DUE")
-RIGHT_ALIGNED = ("SHARD", "WAITING")
+COLUMN_NAMES = ("SHARD", "STATE", "BY", "SINCE", "HEARTBEAT", "WAITING", "OLDEST DUE", "RUNNING", "KEPT")
+RIGHT_ALIGNED = ("SHARD", "WAITING", "RUNNING", "KEPT")
 
 
 class ShardState(Enum):
@@ -34,18 +34,18 @@ class Shard(NamedTuple):
     def cells(self) -> list[str]:
         """A row of a table."""
         lock = self.lock
-        rows = lock.incoming_rows + lock.processing_rows
-        due = "-" if lock.earliest_us is None else relative_time(lock.earliest_us, self.now_us)
+        load = lock.load
+        oldest = "-" if load.next_us is None else relative_time(load.next_us, self.now_us)
+        cells = [f"{load.waiting:,}", oldest, f"{load.running:,}", f"{load.kept:,}"]
         if not lock.locked:
-            return [f"{lock.shard_id}", self.state.value, "-", "-", "-", f"{rows:,}", due]
+            return [f"{lock.shard_id}", self.state.value, "-", "-", "-", *cells]
         return [
             f"{lock.shard_id}",
             self.state.value,
             lock.locked_by,
             to_the_second(lock.processing_start_at_us),
             f"{rounded_duration(max(self._heartbeat_age_us, 0))} ago",
-            f"{rows:,}",
-            due,
+            *cells,
         ]
 
     def as_dict(self) -> dict[str, Any]:
@@ -57,6 +57,10 @@ class Shard(NamedTuple):
             "by": lock.locked_by if lock.locked else None,
             "since": rfc3339(lock.processing_start_at_us) if lock.locked else None,
             "heartbeat_age_ms": self._heartbeat_age_us // 1000 if lock.locked else None,
+            "waiting": lock.load.waiting,
+            "next_time": None if lock.load.next_us is None else rfc3339(lock.load.next_us),
+            "running": lock.load.running,
+            "kept": lock.load.kept,
             "incoming_rows": lock.incoming_rows,
             "processing_rows": lock.processing_rows,
             "earliest_time": None if lock.earliest_us is None else rfc3339(lock.earliest_us),

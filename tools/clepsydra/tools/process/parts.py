@@ -11,6 +11,7 @@ from clepsydra.core.clock import DisciplinedClock, SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Store
+from clepsydra.store.store_clock import read_store_clock
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.settings.model import Settings, WorkerProcessSettings
 
@@ -32,19 +33,23 @@ async def run_scheduler(
     from clepsydra.scheduler.service import Scheduler
 
     clock = DisciplinedClock(SystemClock())
-    clock.anchor(await store.now())
+    await read_store_clock(store, clock)
     scheduler = Scheduler(store, clock, Ids.from_system(), settings.scheduler)
     try:
         server = await serve(scheduler, settings.scheduler, share_port=share_port)
     except CannotListen as error:
         raise Failure(str(error), Exit.UNAVAILABLE) from error
     anchoring = asyncio.ensure_future(_anchor_clock(store, clock, log))
+    stopping, lost = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(scheduler.store_lost())
     log.info("the scheduler has started", address=server.address, shards=store.shards)
     when_ready(server.address)
     try:
-        await stop.wait()
+        await asyncio.wait([stopping, lost], return_when=asyncio.FIRST_COMPLETED)
+        if lost.done():
+            raise lost.result()
     finally:
-        anchoring.cancel()
+        for task in (anchoring, stopping, lost):
+            task.cancel()
         await server.stop(settings.scheduler.stop_grace_ms / 1000)
         log.info("the scheduler has stopped")
 
@@ -94,6 +99,6 @@ async def _anchor_clock(store: Store, clock: DisciplinedClock, log: FilteringBou
     while True:
         await asyncio.sleep(_ANCHOR_INTERVAL_S)
         try:
-            clock.anchor(await store.now())
+            await read_store_clock(store, clock)
         except (Unavailable, OutcomeUnknown) as error:
             log.warning("the store's clock could not be read", error=str(error))

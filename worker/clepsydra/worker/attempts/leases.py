@@ -39,6 +39,7 @@ class LeaseKeeper:
         self._log = log
         self._is_urgent = asyncio.Event()
         pool.when_lease_is_over = self._is_urgent.set
+        pool.extend = self.extend
 
     async def run(self) -> None:
         while True:
@@ -51,36 +52,47 @@ class LeaseKeeper:
                 running
                 for running in self._pool.running()
                 if running.attempt.lease_ends_us < min(soon_us, running.attempt.deadline_us)
+                and running.extension is None
             ]
-            for start in range(0, len(ending), self._batch):
-                await self._extend(ending[start : start + self._batch])
+            await self.extend(ending)
 
-    async def _extend(self, attempts: list[RunningAttempt]) -> None:
+    async def extend(self, attempts: list[RunningAttempt]) -> list[RunningAttempt]:
+        """Returns the attempts whose leases were extended."""
+        extended: list[RunningAttempt] = []
+        for start in range(0, len(attempts), self._batch):
+            extended += await self._extend(attempts[start : start + self._batch])
+        return extended
+
+    async def _extend(self, attempts: list[RunningAttempt]) -> list[RunningAttempt]:
         # An attempt that ends while its extension is under way waits for it: the two never overlap.
         extension: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for running in attempts:
             running.extension = extension
         try:
-            await self._extend_rows(attempts)
+            return await self._extend_rows(attempts)
         except (Unavailable, OutcomeUnknown) as error:
             self._log.warning("leases could not be extended", attempts=len(attempts), error=str(error))
+            return []
         finally:
             for running in attempts:
                 running.extension = None
             extension.set_result(None)
 
-    async def _extend_rows(self, attempts: list[RunningAttempt]) -> None:
+    async def _extend_rows(self, attempts: list[RunningAttempt]) -> list[RunningAttempt]:
         now_us = self._clock.now_us()
         advances = [extension_of(running.attempt, now_us, self._lease_us, self._grace_us) for running in attempts]
         # After the first of their ends, one of them would be extended too late. What is late already is worth a try.
         until_us = max(min(running.attempt.lease_ends_us for running in attempts), now_us + self._grace_us // 2)
         outcomes = await self._writer.advance(advances, until_us)
+        extended = []
         for running, advance, outcome in zip(attempts, advances, outcomes, strict=True):
             if outcome is AdvanceOutcome.DONE:
                 self._move(running.attempt, advance)
                 running.lease_over_us = 0
+                extended.append(running)
             else:
                 self._pool.cancel(running, SUPERSEDED)
+        return extended
 
     def _move(self, attempt: Attempt, advance: Advance) -> None:
         assert advance.to_us is not None

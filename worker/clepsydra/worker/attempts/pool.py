@@ -1,4 +1,5 @@
-"""The bounded pool of attempts: a place is taken before an attempt begins, and given back when it has ended.
+"""The bounded pool of attempts: a place, and what else an attempt needs, is taken before it begins, and given back when
+it has ended.
 
 Outcomes that wait to be written have as many places of their own, so that the store writes some while others are
 executed; beyond that they take the places of attempts. So neither can grow without limit, however slow the store is.
@@ -6,46 +7,52 @@ executed; beyond that they take the places of attempts. So neither can grow with
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.attempt import Attempt, Result
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.lifecycle import end_time_us
+from clepsydra.core.plan import Begin
 from clepsydra.core.times import END_OF_TIME_US, seconds
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.dispatch import CANCELLED, Dispatcher, Executed
-from clepsydra.worker.running import RunningAttempt
+from clepsydra.worker.capacity import Needs
+from clepsydra.worker.running import RunningAttempt, SharedCall
+from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
 from clepsydra.worker.targets import Targets
 
 NOT_EXTENDED = Result(action_pb2.Attempt.INTERRUPTION, "its lease could not be extended")
-NOT_STARTED = Result(action_pb2.Attempt.INTERRUPTION, "the store took longer to begin it than it may run")
 STOPPED = Result(action_pb2.Attempt.INTERRUPTION, "its worker was stopped")
 
 
 class Pool:
     def __init__(
         self,
-        size: int,
-        grace_us: int,
+        settings: WorkerSettings,
         targets: Targets,
         dispatcher: Dispatcher,
         completer: Completer,
-        clock: Clock,
+        clock: BoundedClock,
         tally: Tally,
         log: FilteringBoundLogger,
     ) -> None:
-        self._size = size
+        self._size = settings.attempts
+        self._lease_us = settings.lease_us
+        self._grace_us = settings.grace_us
         # Half the time for writing an outcome is left to a handler that was cancelled, the rest to the store.
-        self._cancelled_within_us = grace_us // 2
+        self._cancelled_within_us = settings.grace_us // 2
         # Attempts that are being begun, or run; and attempts that have ended and whose outcomes are not yet written.
         self._taken = 0
         self._unwritten = 0
         self._targets = targets
+        self._executors = targets.executors
+        self._places = targets.capacity.places
         self._dispatcher = dispatcher
         self._completer = completer
         self._clock = clock
@@ -55,6 +62,11 @@ class Pool:
         self._running: dict[RunningAttempt, None] = {}
         # Attempts whose outcomes count, although their code goes on. Each keeps its place until its code has ended.
         self._stuck: dict[RunningAttempt, None] = {}
+        # Extensions of leases before the start.
+        self._late: set[asyncio.Task[None]] = set()
+        # Extends the leases of attempts; returns those that were extended.
+        self.extend: Callable[[list[RunningAttempt]], Awaitable[list[RunningAttempt]]]
+        self._is_stopped = False
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
@@ -67,17 +79,42 @@ class Pool:
     def room(self) -> int:
         return self._size - self._taken - max(0, self._unwritten - self._size)
 
+    def has_room(self) -> bool:
+        """If not, the rows that wait are looked at again when there is."""
+        if self.room > 0:
+            return True
+        self._places.want()
+        return False
+
     @property
     def in_flight(self) -> int:
         return len(self._running)
 
-    def take(self, places: int) -> None:
-        assert places <= self.room, "a place is taken before an attempt begins"
-        self._taken += places
+    def take(self, begins: Sequence[Begin]) -> dict[int, Needs]:
+        """Take what these attempts need. Returns which of the begins must wait, by their index, and for what."""
+        attempts = [begin.attempt for begin in begins if begin.attempt is not None]
+        granted: dict[Needs, int] = {}
+        for needs, count in Counter(map(self._needs, attempts)).items():
+            granted[needs] = min(count, needs.room())
+            needs.take(granted[needs])
+            self._take_places(granted[needs])
+        assert self.room >= 0, "a place is taken before an attempt begins"
+        if sum(granted.values()) == len(attempts):
+            return {}
+        waiting: dict[int, Needs] = {}
+        for n, begin in enumerate(begins):
+            if begin.attempt is None:
+                continue
+            needs = self._needs(begin.attempt)
+            granted[needs] -= 1
+            if granted[needs] < 0:
+                waiting[n] = needs
+        return waiting
 
-    def give_back(self, places: int) -> None:
-        """Places of attempts that did not begin."""
-        self._taken -= places
+    def give_back(self, taken: Sequence[Attempt], begun: Sequence[Attempt]) -> None:
+        """Not all of these attempts have begun: give back what the others had taken."""
+        self._give_back_needs(taken, begun)
+        self._take_places(len(begun) - len(taken))
         self._changed.set()
 
     async def wait_for_room(self, within_s: float | None = None) -> None:
@@ -89,31 +126,59 @@ class Pool:
                     await self._changed.wait()
 
     def start(self, attempts: Sequence[Attempt]) -> None:
-        """Execute attempts whose begin was written. Their places were taken before."""
-        now_us, first_end_us = self._clock.now_us(), END_OF_TIME_US
+        """Execute attempts whose begin was written. What they need was taken before."""
+        now_us, are_covered = self._clock.now_us(), True
         started: list[RunningAttempt] = []
         for attempt in attempts:
-            attempt.started_us = now_us
-            if now_us >= attempt.deadline_us:
-                self._complete([(attempt, NOT_STARTED)], end_time_us(now_us))
-                continue
             running = RunningAttempt(attempt)
             self._running[running] = None
             started.append(running)
-            # A lease ends no later than its attempt must.
-            if attempt.lease_ends_us < first_end_us:
-                first_end_us = attempt.lease_ends_us
+            attempt.start(now_us)
+            are_covered = self._is_covered(attempt, now_us, self._grace_us // 2) and are_covered
         self._tally.begun += len(attempts)
-        if not started:
-            return
-        self._watch(first_end_us, now_us)
+        if not are_covered:
+            task = asyncio.get_running_loop().create_task(self._start_late(started))
+            # The event loop holds only a weak reference to a task that waits.
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+        elif started:
+            self._execute(started, now_us)
+
+    async def _start_late(self, late: list[RunningAttempt]) -> None:
+        """Too little is left of their leases, because their begin took long: extend those, and then execute them."""
+        extended = set(await self.extend(late))
+        now_us, started, left = self._clock.now_us(), list[RunningAttempt](), list[RunningAttempt]()
+        for running in late:
+            running.attempt.start(now_us)
+            is_kept = running in extended and not self._is_stopped
+            is_covered = is_kept and self._is_covered(running.attempt, now_us, self._grace_us // 4)
+            (started if is_covered else left).append(running)
+        if left:
+            self._give_back_needs([running.attempt for running in late], [running.attempt for running in started])
+            self._end((running, STOPPED if self._is_stopped else NOT_EXTENDED) for running in left)
+        if started:
+            self._execute(started, now_us)
+
+    def _is_covered(self, attempt: Attempt, now_us: int, reserve_us: int) -> bool:
+        """Whether the lease covers an attempt that starts now, and leaves this much for writing the outcome."""
+        ends_us = now_us + min(attempt.timeout_us, self._lease_us)
+        if ends_us > attempt.row.at_us - reserve_us:
+            return False
+        if ends_us > attempt.lease_ends_us:
+            # It begins late: its lease moves along, and a part of the grace is used up.
+            attempt.lease_ends_us = ends_us
+        return True
+
+    def _execute(self, started: Sequence[RunningAttempt], now_us: int) -> None:
+        # A lease ends no later than its attempt must.
+        self._watch(min([running.attempt.lease_ends_us for running in started]), now_us)
         groups = self._targets.groups(started)
         if len(groups) < len(started):
             for group in groups:
                 if len(group) > 1:
-                    together = dict.fromkeys(group)
+                    together, call = dict.fromkeys(group), SharedCall(len(group))
                     for running in group:
-                        running.group = together
+                        running.group, running.call = together, call
         self._dispatcher.start(groups)
 
     def running(self) -> Iterator[RunningAttempt]:
@@ -147,6 +212,7 @@ class Pool:
             await self._changed.wait()
 
     def stop(self) -> None:
+        self._is_stopped = True
         for running in self.running():
             self.cancel(running, STOPPED)
 
@@ -171,8 +237,7 @@ class Pool:
                     continue
                 next_us = min(next_us, running.gives_up_us)
             elif now_us >= attempt.deadline_us:
-                timeout_s = seconds(attempt.deadline_us - attempt.started_us)
-                text = f"it did not end within its timeout of {timeout_s:.3g} s"
+                text = f"it did not end within its timeout of {seconds(attempt.timeout_us):.3g} s"
                 self.cancel(running, Result(action_pb2.Attempt.TIMEOUT, text))
             elif now_us >= attempt.lease_ends_us:
                 next_us = min(next_us, self._lease_is_over(running, now_us))
@@ -200,7 +265,7 @@ class Pool:
         if running.has_ended:
             return
         self._stuck[running] = None
-        self._taken += 1
+        self._take_places(1)
         self._log.warning(
             "a handler goes on although its attempt was cancelled, and keeps a place in the pool",
             action=running.attempt.action.action_id,
@@ -212,8 +277,13 @@ class Pool:
     def _executed(self, executed: list[Executed]) -> None:
         """These executions have ended, all at this moment."""
         ended: list[tuple[Attempt, Result]] = []
+        single_calls: list[Attempt] = []
         for group, results in executed:
             for running, result in zip(group, results, strict=True):
+                if running.call is None:
+                    single_calls.append(running.attempt)
+                elif running.call.ends_with_one_less():
+                    self._needs(running.attempt).give_back(running.call.attempts)
                 if running.has_ended:
                     self._code_has_ended(running)
                     continue
@@ -225,13 +295,15 @@ class Pool:
                     continue
                 del self._running[running]
                 ended.append((running.attempt, result))
-        self._complete(ended, end_time_us(self._clock.now_us()))
+        self._give_back_needs(single_calls)
+        self._complete(ended, end_time_us(self._clock.latest_us()))
 
     def _code_has_ended(self, running: RunningAttempt) -> None:
         """The attempt ended earlier: its place is free if its code kept it."""
         if running in self._stuck:
             del self._stuck[running]
-            self.give_back(1)
+            self._take_places(-1)
+            self._changed.set()
 
     def _end(self, ending: Iterable[tuple[RunningAttempt, Result]]) -> None:
         """From here on nothing can cancel them: their outcomes are to be written."""
@@ -244,7 +316,7 @@ class Pool:
                 continue
             self._running.pop(running, None)
             ended.append((running.attempt, result))
-        self._complete(ended, end_time_us(self._clock.now_us()))
+        self._complete(ended, end_time_us(self._clock.latest_us()))
 
     def _end_after_extension(self, running: RunningAttempt, result: Result, _extension: "asyncio.Future[None]") -> None:
         self._end([(running, result)])
@@ -252,11 +324,25 @@ class Pool:
     def _complete(self, ended: Sequence[tuple[Attempt, Result]], ended_us: int) -> None:
         if not ended:
             return
-        self._taken -= len(ended)
         self._unwritten += len(ended)
+        self._take_places(-len(ended))
         self._completer.complete(ended, ended_us)
         self._changed.set()
 
     def _written(self, places: int) -> None:
         self._unwritten -= places
+        self._take_places(0)
         self._changed.set()
+
+    def _needs(self, attempt: Attempt) -> Needs:
+        return self._executors[attempt.kind].needs(attempt.target)
+
+    def _give_back_needs(self, attempts: Sequence[Attempt], except_for: Sequence[Attempt] = ()) -> None:
+        still_needed = Counter(map(self._needs, except_for))
+        for needs, count in Counter(map(self._needs, attempts)).items():
+            needs.give_back(count, still_needed[needs])
+
+    def _take_places(self, count: int) -> None:
+        """Keep the places up to date, of which handlers have their parts."""
+        self._taken += count
+        self._places.give_back(self._places.taken - (self._size - self.room))

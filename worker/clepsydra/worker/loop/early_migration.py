@@ -1,8 +1,8 @@
-"""Early migration: rows that come due soon are migrated before older arrivals, so that a bulk load delays nobody.
+"""Early migration: rows that come due soon are migrated before older ones, so that a bulk load delays nobody.
 
-Arrivals are migrated in their order. A million actions of next week may have come in just before one of this minute,
-and take many seconds. So while a shard has more than a page of arrivals, those behind the page are searched, from where
-the last search ended, for rows that come due before their turn.
+Rows are migrated in the order in which they came in. A million actions of next week may have come in just before one of
+this minute, and take many seconds. So while a shard has more than a page of incoming rows, the rows after the page are
+searched, from where the last search ended, for rows that come due before their turn.
 """
 
 from clepsydra.core.clock import Clock
@@ -21,7 +21,7 @@ SOON_US = 2 * _SEARCH_US
 
 
 class _Search:
-    """One pass over the arrivals of a shard."""
+    """One pass over the incoming rows of a shard."""
 
     def __init__(self, started_us: int) -> None:
         self.started_us = started_us
@@ -38,7 +38,7 @@ class EarlyMigration:
         self._searches: dict[int, _Search] = {}
 
     async def migrate(self, shard: Shard, page: Page) -> None:
-        """Search behind a page of arrivals that was full."""
+        """Search after a page of incoming rows that was full."""
         now_us = self._clock.now_us()
         search = self._searches.setdefault(shard.shard_id, _Search(now_us))
         if now_us >= search.started_us + _SEARCH_US:

@@ -12,6 +12,7 @@ from clepsydra.core.clock import DisciplinedClock
 from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Lock, Store
+from clepsydra.store.store_clock import read_store_clock
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
 
@@ -64,7 +65,8 @@ class ShardLocks:
             await asyncio.sleep(self._interval_s)
             try:
                 await self._heartbeat()
-                await self._read_clock()
+                # Ask for the store's time alone as well: a write delays the answer by a commit.
+                await read_store_clock(self._store, self._clock)
             except (Unavailable, OutcomeUnknown) as error:
                 self._tally.store_failures += 1
                 self._log.warning("the shard locks could not be kept", error=str(error), shards=sorted(self._held))
@@ -107,8 +109,3 @@ class ShardLocks:
                 held.lose()
             else:
                 held.valid_until_us = now_us + self._life_us
-
-    async def _read_clock(self) -> None:
-        """Ask for the store's time alone: a write would delay the answer by a commit."""
-        asked_us = self._clock.monotonic_us()
-        self._clock.anchor(await self._store.now(), asked_us)

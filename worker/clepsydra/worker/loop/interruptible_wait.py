@@ -20,7 +20,9 @@ class InterruptibleWait:
         try:
             return await waiting
         except asyncio.CancelledError:
-            if not self._is_interrupted:
+            task = asyncio.current_task()
+            # The task itself may be cancelled at the same moment.
+            if not self._is_interrupted or (task is not None and task.cancelling()):
                 raise
             return None
         finally:

@@ -8,7 +8,9 @@ from clepsydra.core.limits import READ_OVERLAP_US
 from clepsydra.core.times import MINUTE_US
 from clepsydra.store.port import Due, Queue, Row
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.loop.backlog import Backlog, Start
 from clepsydra.worker.loop.heartbeat import HeldLock
+from clepsydra.worker.loop.waiting_rows import position_of
 
 _RESET_US = MINUTE_US
 
@@ -41,9 +43,10 @@ class ReadCursor:
 
 
 class Shard:
-    def __init__(self, lock: HeldLock, writer: AdvanceWriter, now_us: int) -> None:
+    def __init__(self, lock: HeldLock, writer: AdvanceWriter, backlog: Backlog, now_us: int) -> None:
         self.lock = lock
         self.writer = writer
+        self.backlog = backlog
         self.since_us = now_us
         self.incoming = ReadCursor(now_us)
         self.processing = ReadCursor(now_us)
@@ -61,17 +64,32 @@ class Shard:
         return self.lock.shard_id
 
     def take_due(self, now_us: int, limit: int) -> list[Due]:
-        """Take the rows that have come due out of those that were read ahead."""
-        count = min(limit, bisect_right(self.ahead, now_us, key=_due_at_us))
+        """Take rows that waited and can begin now, and then those that have come due since they were read."""
+        waited = self.backlog.waiting.take(limit) if self.backlog.waiting else []
+        count = min(limit - len(waited), bisect_right(self.ahead, now_us, key=_due_at_us))
         due, self.ahead = self.ahead[:count], self.ahead[count:]
-        return due
+        return waited + due if waited else due
 
     def has_due(self, now_us: int) -> bool:
+        """Whether rows have come due since they were read. Rows that cannot begin are not among them."""
         return bool(self.ahead) and self.ahead[0].row.scheduled_at_us <= now_us
 
     def keep_ahead(self, rows: Sequence[Due]) -> None:
         """These rows were read ahead of their time."""
         self.ahead = sorted(rows, key=_due_at_us)
+
+    def keep_read(self, start: Start, arrived: Sequence[Due], rows: Sequence[Due]) -> None:
+        """These rows were read from there; rows that lie before it, and those that wait, were read earlier."""
+        if start.is_beginning:
+            self.keep_ahead([*arrived, *rows])
+            return
+        fresh = self.backlog.waiting.without_kept(rows)
+        again = {position_of(due.row) for due in fresh}
+        kept = [due for due in self.ahead if due.row.queue is Queue.PROCESSING]
+        if start.needs is None:
+            kept = [due for due in kept if position_of(due.row) <= start.position]
+        kept = [due for due in kept if position_of(due.row) not in again]
+        self.keep_ahead([*arrived, *kept, *fresh])
 
     def migrated(self, migrated: Sequence[Due]) -> None:
         """These rows lie in processing_queue now."""
@@ -82,10 +100,13 @@ class Shard:
                 ahead.append(Due(Row(Queue.PROCESSING, shard_id, at_us, action_id, guid, at_us), action))
         self.keep_ahead([*self.ahead, *ahead])
 
-    def plan_read(self, now_us: int, backoff: Backoff, fraction: float, *, found_arrivals: bool) -> None:
+    def plan_read(self, now_us: int, backoff: Backoff, fraction: float, *, found_incoming: bool) -> None:
         """Plan the next read: after empty ones later and later, with jitter, so that loops do not read in step."""
-        self._empty_reads = 0 if found_arrivals else self._empty_reads + 1
+        self._empty_reads = 0 if found_incoming else self._empty_reads + 1
         self.read_at_us = now_us + backoff.pause_us(self._empty_reads + 1, fraction)
+
+    def is_to_be_read(self, now_us: int) -> bool:
+        return now_us >= self.read_at_us or self.backlog.waiting.read_again() is not None
 
     def read_now(self) -> None:
         self.read_at_us = 0
@@ -100,6 +121,7 @@ class Shard:
     def wrote(self, at_us: int) -> bool:
         """This worker moved a row of the shard to a time. True if that lies within the last read's horizon."""
         self.processing.wrote(at_us)
+        self.backlog.wrote(at_us)
         if at_us <= self.until_us:
             self.read_by(at_us)
             return True

@@ -16,15 +16,17 @@ from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.events import Decision
 from clepsydra.core.backoff import Backoff
-from clepsydra.core.clock import Clock
+from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.lifecycle import plan_begins
 from clepsydra.core.plan import Begin, BeginTerms
 from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
-from clepsydra.store.port import AdvanceOutcome, Due, Page, Row, Store
+from clepsydra.store.port import AdvanceOutcome, Due, Page, Queue, Row, Store
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.pool import Pool
+from clepsydra.worker.capacity import Needs
+from clepsydra.worker.loop.backlog import Backlog, Start
 from clepsydra.worker.loop.early_migration import EarlyMigration
 from clepsydra.worker.loop.heartbeat import ShardLocks
 from clepsydra.worker.loop.interruptible_wait import InterruptibleWait
@@ -41,6 +43,9 @@ _WAIT_FOR_ROOM_US = 300 * MILLISECOND_US
 _POOL_SHARES = 4
 _SHARE_MIN = 100
 
+# A row that is due, and what it needs that is taken.
+Refused = tuple[Needs, Due]
+
 # Looking up a member of an enum takes time, and these are compared for every action.
 _DONE, _BEGIN = AdvanceOutcome.DONE, Decision.BEGIN
 
@@ -53,7 +58,8 @@ class SyncLoop:
         pool: Pool,
         terms: BeginTerms,
         early_migration: EarlyMigration,
-        clock: Clock,
+        backlogs: dict[int, Backlog],
+        clock: BoundedClock,
         ids: Ids,
         settings: WorkerSettings,
         tally: Tally,
@@ -64,6 +70,8 @@ class SyncLoop:
         self._pool = pool
         self._terms = terms
         self._early_migration = early_migration
+        # By shard, for all loops of the worker.
+        self._backlogs = backlogs
         self._clock = clock
         self._ids = ids
         self._page = settings.page
@@ -104,12 +112,15 @@ class SyncLoop:
             while self._lingers(shard):
                 now_us = self._clock.now_us()
                 # Due rows that wait for room come first: reading them again would bring nothing new.
-                if now_us >= shard.read_at_us and not shard.has_due(now_us):
+                if not shard.has_due(now_us) and shard.is_to_be_read(now_us):
                     await self._migrate_and_read(shard)
-                await self._begin(shard, self._plan(shard, shard.take_due(self._clock.now_us(), self._room())))
+                begins, refused = self._plan(shard, shard.take_due(self._clock.now_us(), self._room()))
+                await self._set_waiting(shard, refused)
+                await self._begin(shard, begins)
                 await self._wait_for_next(shard)
         finally:
             self.shard = None
+            shard.backlog.released(self._clock.now_us())
             await self._locks.release(shard.lock)
 
     def stop(self) -> None:
@@ -124,13 +135,19 @@ class SyncLoop:
             self.shard.read_by(self._clock.now_us() + self._poll_min_us)
             self._wait.interrupt()
 
+    def freed(self) -> None:
+        """Something was given back that rows wait for."""
+        if self.shard is not None and self.shard.backlog.waiting:
+            self._wait.interrupt()
+
     async def _acquire(self) -> Shard | None:
         sync_guid = self._ids.guid()
         lock = None if self._stopping else await self._locks.acquire(sync_guid)
         if lock is None:
             return None
         writer = AdvanceWriter(self._store, self._clock, self._ids, self._tally, sync_guid)
-        return Shard(lock, writer, self._clock.now_us())
+        backlog = self._backlogs.setdefault(lock.shard_id, Backlog(self._page))
+        return Shard(lock, writer, backlog, self._clock.now_us())
 
     def _lingers(self, shard: Shard) -> bool:
         now_us = self._clock.now_us()
@@ -146,34 +163,39 @@ class SyncLoop:
     async def _migrate_and_read(self, shard: Shard) -> None:
         """Read what has come in and what comes due, in one snapshot; migrate what has come in."""
         now_us = self._clock.now_us()
-        # With a full pool, one row still shows whether anything is due.
-        limit = max(1, min(self._page, self._pool.room))
+        start = shard.backlog.start(shard.processing.from_us, now_us)
+        # With a full pool, one row still shows whether anything is due. Rows that will wait need no room.
+        limit = max(1, min(self._page, self._pool.room)) if start.is_beginning else self._page
         until_us = now_us + self._horizon_us
+        from_us, *after = start.position
         page = await self._store.due(
             shard.shard_id,
             incoming_from_us=shard.incoming.from_us,
             incoming_limit=self._page,
-            from_us=shard.processing.from_us,
+            from_us=from_us,
             until_us=until_us,
             limit=limit,
+            after=(after[0], after[1]),
         )
         shard.until_us, shard.waited_for_room_us = until_us, 0
-        await self._migrate_or_begin(shard, page, now_us, limit)
+        shard.backlog.has_read(start, page.due, is_full=len(page.due) == limit, now_us=now_us)
+        await self._migrate_or_begin(shard, start, page, now_us, limit)
         if len(page.incoming) == self._page:
             await self._early_migration.migrate(shard, page)
             shard.read_now()
             return
-        # What comes due is in memory now, so only arrivals make another read worth while.
-        shard.plan_read(now_us, self._read_backoff, self._ids.fraction(), found_arrivals=bool(page.incoming))
+        # What comes due is in memory now, so only new rows of incoming_queue make another read worth while.
+        shard.plan_read(now_us, self._read_backoff, self._ids.fraction(), found_incoming=bool(page.incoming))
         if len(page.due) == limit:
             # There may be more rows behind the last one; nothing can be done with them before its time.
             shard.read_by(page.due[-1].row.at_us)
 
-    async def _migrate_or_begin(self, shard: Shard, page: Page, now_us: int, limit: int) -> None:
+    async def _migrate_or_begin(self, shard: Shard, start: Start, page: Page, now_us: int, limit: int) -> None:
         """Migrate what has come in, except what is due already: that is begun at once, which saves a write.
 
-        Arrivals that are due and find no room stay where they are. But if processing_queue has a backlog as well, they
-        are migrated, so that all due rows are begun in the order of their times.
+        Incoming rows that are due and find no room stay where they are. But if processing_queue has a backlog as well,
+        they are migrated, so that all due rows are begun in the order of their times; and so are those that cannot
+        begin because what they need is taken.
         """
         stale = [due.row for due in (*page.incoming, *page.due) if due.action is None]
         live = [due for due in page.incoming if due.action is not None] if stale else page.incoming
@@ -182,8 +204,9 @@ class SyncLoop:
         migrating = [due for due in live if has_backlog or due.row.scheduled_at_us > now_us]
         room = max(0, min(limit - len(page.due), self._room()))
         begun_at_once, left_behind = due_already[:room], due_already[room:]
-        shard.keep_ahead([*left_behind, *(due for due in page.due if due.action is not None)])
-        begins = self._plan(shard, begun_at_once)
+        shard.keep_read(start, left_behind, [due for due in page.due if due.action is not None])
+        begins, refused = self._plan(shard, begun_at_once)
+        migrating += [due for _, due in refused]
         parts = self._migrate(shard, migrating, stale), self._begin(shard, begins)
         for failed in await asyncio.gather(*parts, return_exceptions=True):
             if failed is not None:
@@ -191,7 +214,8 @@ class SyncLoop:
         # A full page says nothing of what lies behind its last row.
         seen_us = page.incoming[-1].row.at_us if len(page.incoming) == self._page else now_us
         shard.incoming.drained(min((due.row.at_us for due in left_behind), default=seen_us), now_us)
-        shard.processing.drained(min((due.row.at_us for due in page.due), default=shard.until_us), now_us)
+        if start.is_beginning:
+            shard.processing.drained(min((due.row.at_us for due in page.due), default=shard.until_us), now_us)
 
     async def _migrate(self, shard: Shard, migrating: Sequence[Due], stale: Sequence[Row]) -> None:
         """Move rows to processing_queue, and drop those with old guids."""
@@ -204,20 +228,32 @@ class SyncLoop:
             self._tally.migrated += await self._store.migrate([due.row for due in migrating], shard.writer.mark())
             shard.migrated(migrating)
 
-    def _plan(self, shard: Shard, rows: Sequence[Due]) -> list[Begin]:
-        """Decide what to do with each row, and take the places of the attempts among them."""
+    def _plan(self, shard: Shard, rows: Sequence[Due]) -> tuple[list[Begin], list[Refused]]:
+        """Decide what to do with each row, and take what the attempts among them need. Some may have to wait for it."""
         now_us = self._clock.now_us()
         if not rows or not shard.lock.is_held(now_us):
-            return []
-        begins = plan_begins(rows, now_us, self._terms)
-        self._pool.take(sum(begin.attempt is not None for begin in begins))
-        return begins
+            return [], []
+        begins = plan_begins(rows, now_us, self._terms, self._clock.latest_us())
+        lacking = self._pool.take(begins)
+        if not lacking:
+            return begins, []
+        refused = [(needs, rows[n]) for n, needs in lacking.items()]
+        return [begin for n, begin in enumerate(begins) if n not in lacking], refused
+
+    async def _set_waiting(self, shard: Shard, refused: Sequence[Refused]) -> None:
+        """These rows are due, and what they need is taken. Only rows of processing_queue wait."""
+        arrived = [due for _, due in refused if due.row.queue is Queue.INCOMING]
+        for needs, due in refused:
+            if due.row.queue is Queue.PROCESSING:
+                shard.backlog.waiting.add(needs, due)
+        if arrived:
+            await self._migrate(shard, arrived, [])
 
     async def _begin(self, shard: Shard, begins: list[Begin]) -> None:
         """Write all begins at once; then execute the attempts that have begun."""
         if not begins:
             return
-        places, done = sum(begin.attempt is not None for begin in begins), list[Begin]()
+        done = list[Begin]()
         try:
             advances = [begin.advance for begin in begins]
             outcomes = await shard.writer.advance(advances, shard.lock.valid_until_us)
@@ -226,7 +262,8 @@ class SyncLoop:
                 done = [begin for begin, outcome in zip(begins, outcomes, strict=True) if outcome is _DONE]
         finally:
             attempts = [begin.attempt for begin in done if begin.attempt is not None]
-            self._pool.give_back(places - len(attempts))
+            if len(done) < len(begins):
+                self._pool.give_back([begin.attempt for begin in begins if begin.attempt is not None], attempts)
         self._pool.start(attempts)
         for begin in done:
             if begin.decision is not _BEGIN:
@@ -251,7 +288,7 @@ class SyncLoop:
         """Wait for the next row's time, the next read, or a wake-up; or for room, if due rows find none."""
         now_us = self._clock.now_us()
         pause_us = shard.wakes_at_us() - now_us
-        if self._stopping:
+        if self._stopping or (shard.backlog.waiting and self._pool.has_room() and shard.backlog.waiting.can_begin()):
             return
         if pause_us > 0:
             if await self._wait.wait(self._store.wait(shard.shard_id, seconds(pause_us))):

@@ -3,6 +3,7 @@
 A module has a class `Executor`, which is made from `Resources` inside the event loop when the worker starts:
 
     is_eager                                              whether an execution may end without waiting
+    def needs(self, target) -> Needs                      what a call needs to run
     async def execute(self, group) -> Sequence[Result]    executes a group by one call; a result for each attempt
     async def close(self) -> None
 
@@ -11,15 +12,17 @@ A group has one attempt, except where a handler takes many payloads at once.
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.attempt import Attempt, Result
 from clepsydra.core.targets import KINDS
+from clepsydra.worker.capacity import Capacity, Needs
 from clepsydra.worker.handlers.registry import BatchHandler, Registry
 from clepsydra.worker.running import Group, RunningAttempt
 from clepsydra.worker.settings import WorkerSettings
+from clepsydra.worker.tally import Tally
 
 
 class Resources(NamedTuple):
@@ -28,11 +31,17 @@ class Resources(NamedTuple):
     settings: WorkerSettings
     registry: Registry
     log: FilteringBoundLogger
+    capacity: Capacity
+    tally: Tally
 
 
 class Executor(Protocol):
     # Whether an execution may end without waiting for anything, and so need no task of its own.
     is_eager: bool
+
+    def needs(self, target: Any) -> Needs:
+        """What a call of this target needs to run: always the same for the same target."""
+        ...
 
     async def execute(self, group: Group) -> Sequence[Result]:
         """Execute the attempts of a group once. The pool cancels this at the attempts' deadline."""
@@ -43,7 +52,9 @@ class Executor(Protocol):
 
 class Targets:
     def __init__(self, settings: WorkerSettings, registry: Registry, log: FilteringBoundLogger) -> None:
-        self._resources = Resources(settings, registry, log)
+        self.capacity = Capacity(settings.attempts)
+        self.tally = Tally()
+        self._resources = Resources(settings, registry, log, self.capacity, self.tally)
         self._batch_handlers = registry.batch_handlers
         self._coroutines = registry.coroutines
         # By the name of the kind, from `start` on.

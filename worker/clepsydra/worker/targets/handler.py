@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clepsydra.core.action.attempt import SUCCESS, Result
+from clepsydra.v1.action_pb2 import PythonHandler
+from clepsydra.worker.capacity import NOTHING, Needs
 from clepsydra.worker.handlers.payloads import Undecodable
 from clepsydra.worker.handlers.registry import BatchHandler, DoNotRetry, Handler, RetryAfter
 from clepsydra.worker.running import Group, RunningAttempt, is_thrown_away
@@ -34,6 +36,10 @@ class Executor:
         self._handlers = resources.registry.handlers
         self._threads = Threads(resources.settings.handler_threads)
         self._log = resources.log
+        self._needs = _NeedsByName(resources)
+
+    def needs(self, request: PythonHandler) -> Needs:
+        return self._needs[request.name]
 
     async def close(self) -> None:
         self._threads.close()
@@ -137,6 +143,7 @@ class Executor:
             return await self._threads.run(
                 lambda: self._call_and_catch(handler, call, group),
                 lambda: self._thread_is_held(handler, group),
+                lambda: self._needs[handler.name].give_back(len(group)),
             )
         except ThreadsHeld:
             held = failure(
@@ -157,12 +164,38 @@ class Executor:
 
     def _thread_is_held(self, handler: Handler | BatchHandler, group: Group) -> None:
         _mark_cancelled(group)
+        # The attempts give back what they took, but the thread is not free.
+        self._needs[handler.name].take(len(group))
         self._log.warning(
             "handler outlives its attempt and holds a thread",
             handler=handler.name,
             **_names(group),
             threads_held=self._threads.held,
         )
+
+
+class _NeedsByName(dict[str, Needs]):
+    """What each handler needs, from its first use on."""
+
+    def __init__(self, resources: Resources) -> None:
+        super().__init__()
+        self._handlers = resources.registry.handlers
+        self._limit = resources.settings.handler_attempts
+        self._capacity = resources.capacity
+        self._threads = resources.capacity.resource(resources.settings.handler_threads)
+
+    def __missing__(self, name: str) -> Needs:
+        handler = self._handlers.get(name)
+        if handler is None:
+            return NOTHING
+        if handler.is_async:
+            needs = Needs(self._capacity.resource(self._limit, self._capacity.places))
+        else:
+            # One thread serves a whole call, however many payloads it takes.
+            batch = handler.batch if isinstance(handler, BatchHandler) else 1
+            needs = Needs(self._threads, self._capacity.resource(self._limit, self._threads), batch=batch)
+        self[name] = needs
+        return needs
 
 
 def _mark_cancelled(group: Group) -> None:

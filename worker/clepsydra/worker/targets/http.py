@@ -7,11 +7,12 @@ connection.
 """
 
 import re
+from asyncio import CancelledError
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from importlib.metadata import version
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from aiohttp import (
     ClientError,
@@ -22,24 +23,27 @@ from aiohttp import (
     InvalidURL,
     TCPConnector,
 )
+from aiohttp.resolver import AsyncResolver
 from multidict import CIMultiDict
 from yarl import URL
 
 from clepsydra.core.action.attempt import SUCCESS, Result
-from clepsydra.v1.action_pb2 import HttpHeader, HttpRequest
+from clepsydra.v1.action_pb2 import Attempt, HttpHeader, HttpRequest
+from clepsydra.worker.capacity import Needs
 from clepsydra.worker.running import Context, Group
 from clepsydra.worker.targets import Resources
 from clepsydra.worker.targets.failures import failure
+from clepsydra.worker.targets.hosts import Hosts
 from clepsydra.worker.targets.http_errors import describe_connection_error
 from clepsydra.worker.targets.retry_after import retry_after_us
 
 # Common servers close idle connections after 5 seconds; a request sent at that moment would fail for no reason.
 _KEEP_ALIVE_S = 4.0
-# How much of an error's body is shown.
-_EXCERPT_BYTES = 512
 _RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
+# Of a name in DNS.
+_LABEL_LENGTH = 63
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _ENCODED_URL = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
@@ -75,12 +79,17 @@ class Executor:
         self._response_bytes = resources.settings.http_response_bytes
         self._connections = resources.settings.http_connections
         self._opened: ClientSession | None = None
+        self._excerpt_bytes = resources.settings.http_error_excerpt_bytes
+        self._hosts = Hosts(resources.settings, resources.capacity, resources.tally, resources.log)
 
     @property
     def _session(self) -> ClientSession:
         if self._opened is None:
             self._opened = ClientSession(
-                connector=TCPConnector(limit=self._connections, keepalive_timeout=_KEEP_ALIVE_S),
+                # The loop's own look-ups would take a thread each, of a few, for as long as a name is not answered.
+                connector=TCPConnector(
+                    limit=self._connections, keepalive_timeout=_KEEP_ALIVE_S, resolver=AsyncResolver()
+                ),
                 cookie_jar=DummyCookieJar(),
                 headers={"User-Agent": f"clepsydra/{version('clepsydra')}", "Accept-Encoding": "identity"},
                 timeout=ClientTimeout(total=None, sock_connect=None),
@@ -89,21 +98,36 @@ class Executor:
             )
         return self._opened
 
+    def needs(self, request: HttpRequest) -> Needs:
+        return self._hosts.of(request.url).needs
+
     async def close(self) -> None:
         if self._opened is not None:
             await self._opened.close()
 
     async def execute(self, group: Group) -> Sequence[Result]:
         [running] = group
+        host = self._hosts.of(running.attempt.target.url)
+        started_in_round = host.round
         try:
             result = await self._send(running.attempt.target, running.context)
         except (UnsendableRequest, InvalidURL) as error:
             reason = str(error) if isinstance(error, UnsendableRequest) else "its URL is not valid"
-            result = failure(f"the request cannot be sent: {reason}", retryable=False)
+            return (failure(f"the request cannot be sent: {reason}", retryable=False),)
         except (ClientError, OSError) as error:
             result = failure(describe_connection_error(error))
+            self._hosts.failed(host, started_in_round, result.error, has_answered=False)
+            return (result,)
         except ValueError as error:
-            result = failure(f"the request cannot be sent: {error}", retryable=False)
+            return (failure(f"the request cannot be sent: {error}", retryable=False),)
+        except CancelledError:
+            if running.cancelled_with is not None and running.cancelled_with.outcome == Attempt.TIMEOUT:
+                self._hosts.failed(host, started_in_round, running.cancelled_with.error, has_answered=False)
+            raise
+        if result.retryable and result is not SUCCESS:
+            self._hosts.failed(host, started_in_round, result.error, has_answered=True)
+        else:
+            self._hosts.succeeded(host)
         return (result,)
 
     async def _send(self, request: HttpRequest, context: Context) -> Result:
@@ -124,13 +148,13 @@ class Executor:
         status = response.status
         text = f"the target answered {status} {response.reason or ''}".rstrip()
         if 300 <= status < 400:
-            location = response.headers.get("Location", "an unnamed place")
+            location = place_of(response.headers.get("Location", ""))
             return failure(f"{text}, to {location}: redirects are not followed, use that URL", retryable=False)
         if excerpt:
             text = f"{text}: {excerpt}"
         if status in _RETRIED_STATUSES or status >= 500:
             return failure(text, retry_after_us=retry_after_us(response.headers, context.scheduled_us))
-        return failure(text, retryable=False)
+        return failure(f"{text}, which is not retried", retryable=False)
 
     async def _excerpt(self, response: ClientResponse) -> str:
         try:
@@ -151,8 +175,8 @@ class Executor:
         size = 0
         while chunk := await response.content.readany():
             size += len(chunk)
-            if len(start) < _EXCERPT_BYTES:
-                start = (start + chunk)[:_EXCERPT_BYTES]
+            if len(start) < self._excerpt_bytes:
+                start = (start + chunk)[: self._excerpt_bytes]
             if size > self._response_bytes:
                 response.close()
                 break
@@ -176,7 +200,22 @@ def url_of(text: str) -> URL:
         raise UnsendableRequest("its URL is not valid") from error
     if url.scheme not in ("http", "https") or not url.raw_host or not port:
         raise UnsendableRequest("its URL does not start with http:// or https:// and a host")
+    if not all(0 < len(label) <= _LABEL_LENGTH for label in url.raw_host.rstrip(".").split(".")):
+        raise UnsendableRequest("the name of its host is not valid")
     return url
+
+
+def place_of(location: str) -> str:
+    """Where a redirect leads, without the query, which may hold secrets.
+
+    >>> place_of("https://user:pass@login.example.org/start?token=secret")
+    'https://login.example.org/start'
+    """
+    try:
+        parts = urlsplit(location)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")) or "an unnamed place"
+    except ValueError:
+        return "an unnamed place"
 
 
 def headers_of(given: Iterable[HttpHeader], context: Context) -> CIMultiDict[str]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from clepsydra.core.action.attempt import SUCCESS, Result
+from clepsydra.v1.action_pb2 import LogLine
+from clepsydra.worker.capacity import NOTHING, Needs
 from clepsydra.worker.running import Group
 from clepsydra.worker.targets import Resources
 
@@ -12,6 +14,9 @@ class Executor:
 
     def __init__(self, resources: Resources) -> None:
         self._log = resources.log
+
+    def needs(self, _line: LogLine) -> Needs:
+        return NOTHING
 
     async def close(self) -> None:
         """Nothing was opened."""

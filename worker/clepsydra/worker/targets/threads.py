@@ -26,11 +26,12 @@ class JobFailed(Exception):
 
 
 class _Job(Generic[_T]):
-    __slots__ = ("done", "ended", "holds", "run")
+    __slots__ = ("done", "ended", "holds", "on_returned", "run")
 
-    def __init__(self, run: Callable[[], _T], done: "asyncio.Future[_T]") -> None:
+    def __init__(self, run: Callable[[], _T], done: "asyncio.Future[_T]", on_returned: Callable[[], None]) -> None:
         self.run = run
         self.done = done
+        self.on_returned = on_returned
         self.ended = False
         self.holds = False
 
@@ -47,16 +48,18 @@ class Threads:
         self._busy = 0
         self.held = 0
 
-    async def run(self, run: Callable[[], _T], on_held: Callable[[], None]) -> _T:
+    async def run(
+        self, run: Callable[[], _T], on_held: Callable[[], None], on_returned: Callable[[], None] = lambda: None
+    ) -> _T:
         """Run a job that does not raise in a thread, once one is free.
 
         If this is cancelled while it waits for a thread, the job never starts; if while the job runs, `on_held` is
-        called and the job goes on, holding its thread.
+        called and the job goes on, holding its thread, until it returns and `on_returned` is called.
         """
         if self.held == self._limit:
             raise ThreadsHeld
         await self._free.acquire()
-        job: _Job[_T] = _Job(run, self._loop.create_future())
+        job: _Job[_T] = _Job(run, self._loop.create_future(), on_returned)
         if self._busy == self._started:
             self._start_thread()
         self._busy += 1
@@ -96,6 +99,7 @@ class Threads:
         self._free.release()
         if job.holds:
             self.held -= 1
+            job.on_returned()
         if job.done.cancelled():
             return
         if isinstance(outcome, JobFailed):

@@ -9,7 +9,7 @@ mine AS MATERIALIZED (
 waiting AS MATERIALIZED (
     SELECT shard_id
     FROM clepsydra.shard_locks
-    WHERE (NOT locked OR last_heartbeat_at < $4) AND NOT EXISTS (SELECT FROM mine)
+    WHERE (NOT locked OR last_heartbeat_at NOT BETWEEN $4 AND $5) AND NOT EXISTS (SELECT FROM mine)
     ORDER BY last_processing_start_at, shard_id
     LIMIT 1
     FOR UPDATE SKIP LOCKED
@@ -32,7 +32,7 @@ LIMIT 1;
 -- name: heartbeat
 WITH kept AS (
     UPDATE clepsydra.shard_locks AS l
-    SET last_heartbeat_at = greatest(l.last_heartbeat_at, $3)
+    SET last_heartbeat_at = CASE WHEN l.last_heartbeat_at > $5 THEN $3 ELSE greatest(l.last_heartbeat_at, $3) END
     FROM unnest($1::integer[], $2::text[]) AS h (shard_id, guid)
     WHERE l.shard_id = h.shard_id AND l.locked AND l.last_lock_guid = h.guid
     RETURNING l.shard_id, l.last_heartbeat_at
@@ -43,7 +43,7 @@ SELECT
         SELECT count(*)
         FROM clepsydra.shard_locks AS l
         LEFT JOIN kept AS k ON k.shard_id = l.shard_id
-        WHERE NOT l.locked OR coalesce(k.last_heartbeat_at, l.last_heartbeat_at) < $4
+        WHERE NOT l.locked OR coalesce(k.last_heartbeat_at, l.last_heartbeat_at) NOT BETWEEN $4 AND $5
     ),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 

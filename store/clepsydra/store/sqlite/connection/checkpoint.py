@@ -11,6 +11,8 @@ import threading
 
 import apsw
 
+from clepsydra.store.sqlite.connection.files import StoreFiles
+
 # Of 8 KiB: see installation.py.
 _PAGES = 1_000
 _PAGES_TOO_MANY = 16 * _PAGES
@@ -50,9 +52,10 @@ class Log:
 
 
 class Checkpointer:
-    def __init__(self, connection: apsw.Connection, writer: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, writer: apsw.Connection, files: StoreFiles) -> None:
         self._connection = connection
         self._writer = writer
+        self._files = files
         self._log = Log()
         self._wanted = threading.Event()
         self._closed = False
@@ -64,10 +67,10 @@ class Checkpointer:
             self._wanted.wait()
             self._wanted.clear()
             if self._closed:
-                self._connection.close()
+                self._files.close(self._connection)
                 return
             # A commit during the last checkpoint asked for another one.
-            if self._log.is_long():
+            if self._log.is_long() and self._files.lost is None:
                 self._checkpoint()
 
     def committed(self) -> None:
@@ -89,8 +92,9 @@ class Checkpointer:
         self._log.checkpoint_starts()
         try:
             pages, _ = self._connection.wal_checkpoint(mode=mode)
-        except apsw.Error:
-            # Another process makes a checkpoint, or the disk has failed. The log keeps what was committed, and the next
+        except apsw.Error as error:
+            # Another process makes a checkpoint, or the disk is full. The log keeps what was committed, and the next
             # checkpoint follows when as much has been written again.
+            self._files.failed(error, self._connection)
             return
         self._log.checkpoint_ended(0 if restarts else pages)

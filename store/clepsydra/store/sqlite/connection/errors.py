@@ -4,8 +4,12 @@ import apsw
 
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable, Unusable
 
+
+class Busy(Unavailable):
+    """Another process has held the write lock for as long as one try waits for it."""
+
+
 _UNAVAILABLE: dict[type[apsw.Error], str] = {
-    apsw.BusyError: "is busy: another process has held its write lock for too long; try again",
     apsw.LockedError: "is locked; try again",
     apsw.FullError: "cannot grow: the disk is full; free some space and try again",
     apsw.NoMemError: "cannot be used: this process has no memory left",
@@ -25,6 +29,8 @@ _UNUSABLE: dict[type[apsw.Error], str] = {
 
 def translate(error: apsw.Error, path: str) -> StoreError:
     """What an error means if nothing can have been committed."""
+    if isinstance(error, apsw.BusyError):
+        return Busy(f"the store {path} is busy: another process has held its write lock for too long; try again")
     for known, sentence in _UNAVAILABLE.items():
         if isinstance(error, known):
             return Unavailable(f"the store {path} {sentence}")

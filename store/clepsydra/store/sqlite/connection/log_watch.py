@@ -1,6 +1,7 @@
 """Reports writes to the write-ahead log, by Linux's inotify: until then, waiting costs nothing."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ class LogWatch:
 
         self._notify = INotify(nonblocking=True)
         try:
-            self._notify.add_watch(f"{path}-wal", flags.MODIFY)
+            self._notify.add_watch(f"{os.path.realpath(path)}-wal", flags.MODIFY)
         except OSError:
             self._notify.close()
             raise

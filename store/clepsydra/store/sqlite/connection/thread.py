@@ -63,9 +63,17 @@ class ConnectionThread:
     while others wait.
     """
 
-    def __init__(self, connection: apsw.Connection, run_group: RunGroup, name: str, group_size: int) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        run_group: RunGroup,
+        name: str,
+        group_size: int,
+        close: Callable[[apsw.Connection], None] = apsw.Connection.close,
+    ) -> None:
         self._connection = connection
         self._run_group = run_group
+        self._close_connection = close
         self._group_size = group_size
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._closed = False
@@ -84,7 +92,7 @@ class ConnectionThread:
             with self.in_use:
                 settled = self._run_group(self._connection, [waiting.operation for waiting in group])
             _deliver([waiting.future for waiting in group], settled)
-        self._connection.close()
+        self._close_connection(self._connection)
 
     async def run(self, operation: Operation[T], *, can_wait: bool = False) -> T:
         if self._closed:

@@ -5,8 +5,10 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
+from clepsydra.store.errors import OutcomeUnknown
 from clepsydra.store.sqlite.connection.errors import translate, translate_commit
-from clepsydra.store.sqlite.connection.thread import Operation, RunGroup, Settled
+from clepsydra.store.sqlite.connection.files import StoreFiles
+from clepsydra.store.sqlite.connection.thread import Operation, Settled
 
 T = TypeVar("T")
 
@@ -36,76 +38,95 @@ class SingleStatement(Generic[T]):
         return self._result
 
 
-def write_group(path: str, committed: Callable[[], None] = lambda: None) -> RunGroup:
-    """The work of many callers in one commit, with one sync of the disk; then `committed` is called."""
+class GroupCommit:
+    """The work of many callers in one commit, with one sync of the disk; then `committed` is called.
 
-    def run(connection: apsw.Connection, operations: Sequence[Operation[Any]]) -> list[Settled]:
+    Nothing is acknowledged if the files are not the ones that were opened. `files` is None in simulations.
+    """
+
+    def __init__(self, path: str, files: StoreFiles | None, committed: Callable[[], None] = lambda: None) -> None:
+        self._path = path
+        self._files = files
+        self._committed = committed
+
+    def __call__(self, connection: apsw.Connection, operations: Sequence[Operation[Any]]) -> list[Settled]:
+        if self._files is not None and (lost := self._files.check(connection)) is not None:
+            return [(None, lost)] * len(operations)
         only = operations[0]
         if len(operations) == 1 and isinstance(only, SingleStatement):
-            settled = [_commit_statement(connection, only, path)]
+            settled = [self._commit_statement(connection, only)]
         else:
-            settled = _commit_transaction(connection, operations, path)
-        committed()
+            settled = self._commit_transaction(connection, operations)
+        if self._files is not None and (lost := self._files.check(connection)) is not None:
+            unknown = OutcomeUnknown(str(lost))
+            return [(None, error or unknown) for _, error in settled]
+        self._committed()
         return settled
 
-    return run
+    def _commit_statement(self, connection: apsw.Connection, write: SingleStatement[Any]) -> Settled:
+        try:
+            return write.execute(connection), None
+        except apsw.ConstraintError:
+            [settled] = self._commit_transaction(connection, [write.fallback])
+            return settled
+        except apsw.Error as error:
+            self._failed(error, connection)
+            # Either the statement has failed or the commit at its end: the error does not say which.
+            return None, translate_commit(error, self._path)
+        except Exception as error:  # the caller's mistake, such as a value that cannot be bound
+            return None, error
+
+    def _commit_transaction(self, connection: apsw.Connection, operations: Sequence[Operation[Any]]) -> list[Settled]:
+        results: list[Settled] = []
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for operation in operations:
+                results.append((operation(connection), None))  # noqa: PERF401 - an error must leave the loop
+        except Exception as error:
+            self._failed(error, connection)
+            _roll_back(connection)
+            if len(operations) > 1:
+                # One of them has failed: let each succeed or fail by itself.
+                return [settled for each in operations for settled in self._commit_transaction(connection, [each])]
+            return [(None, translate(error, self._path) if isinstance(error, apsw.Error) else error)]
+        try:
+            connection.execute("COMMIT")
+        except apsw.Error as error:
+            self._failed(error, connection)
+            _roll_back(connection)
+            return [(None, translate_commit(error, self._path))] * len(operations)
+        return results
+
+    def _failed(self, error: Exception, connection: apsw.Connection) -> None:
+        if self._files is not None and isinstance(error, apsw.Error):
+            self._files.failed(error, connection)
 
 
-def _commit_statement(connection: apsw.Connection, write: SingleStatement[Any], path: str) -> Settled:
-    try:
-        return write.execute(connection), None
-    except apsw.ConstraintError:
-        [settled] = _commit_transaction(connection, [write.fallback], path)
-        return settled
-    except apsw.Error as error:
-        # Either the statement has failed or the commit at its end: the error does not say which.
-        return None, translate_commit(error, path)
-    except Exception as error:  # the caller's mistake, such as a value that cannot be bound
-        return None, error
-
-
-def _commit_transaction(connection: apsw.Connection, operations: Sequence[Operation[Any]], path: str) -> list[Settled]:
-    results: list[Settled] = []
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        for operation in operations:
-            results.append((operation(connection), None))  # noqa: PERF401 - an error must leave the loop
-    except Exception as error:
-        _roll_back(connection)
-        if len(operations) > 1:
-            # One of them has failed: let each succeed or fail by itself.
-            return [settled for each in operations for settled in _commit_transaction(connection, [each], path)]
-        return [(None, translate(error, path) if isinstance(error, apsw.Error) else error)]
-    try:
-        connection.execute("COMMIT")
-    except apsw.Error as error:
-        _roll_back(connection)
-        return [(None, translate_commit(error, path))] * len(operations)
-    return results
-
-
-def read_group(path: str) -> RunGroup:
+class SnapshotReads:
     """Each operation sees one snapshot, however many statements it has."""
 
-    def run(connection: apsw.Connection, operations: Sequence[Operation[Any]]) -> list[Settled]:
-        return [_read(connection, operation, path) for operation in operations]
+    def __init__(self, path: str, files: StoreFiles | None) -> None:
+        self._path = path
+        self._files = files
 
-    return run
+    def __call__(self, connection: apsw.Connection, operations: Sequence[Operation[Any]]) -> list[Settled]:
+        if self._files is not None and self._files.lost is not None:
+            return [(None, self._files.lost)] * len(operations)
+        return [self._read(connection, operation) for operation in operations]
 
-
-def _read(connection: apsw.Connection, operation: Operation[Any], path: str) -> Settled:
-    try:
-        connection.execute("BEGIN")
+    def _read(self, connection: apsw.Connection, operation: Operation[Any]) -> Settled:
         try:
-            return operation(connection), None
-        finally:
-            connection.execute("COMMIT")
-    except apsw.Error as error:
-        _roll_back(connection)
-        return None, translate(error, path)
-    except Exception as error:  # the caller's mistake, such as a value that cannot be bound
-        _roll_back(connection)
-        return None, error
+            connection.execute("BEGIN")
+            try:
+                return operation(connection), None
+            finally:
+                connection.execute("COMMIT")
+        except apsw.Error as error:
+            _roll_back(connection)
+            return None, translate(error, self._path)
+        except Exception as error:  # the caller's mistake, such as a value that cannot be bound
+            _roll_back(connection)
+            return None, error
 
 
 def _roll_back(connection: apsw.Connection) -> None:

@@ -1,10 +1,44 @@
 -- Questions of operators about whole tables.
 
+-- The rows with a current guid. A status in state N starts with the bytes 08 N: see clepsydra.core.state_bytes. States 1
+-- and 2 are those of actions that wait or run.
+-- fragment: live_rows
+live_rows AS (
+    SELECT
+        r.shard_id AS shard_id,
+        r.scheduled_at AS scheduled_at,
+        s.status >= x'0801' AND s.status < x'0803' AS is_live,
+        r.scheduled_at = s.status_scheduled_at AS is_planned
+    FROM (
+        SELECT shard_id, action_id, action_guid, scheduled_at FROM incoming_queue
+        UNION ALL
+        SELECT shard_id, action_id, action_guid, scheduled_at FROM processing_queue
+    ) AS r
+    JOIN scheduled_actions AS s
+        ON s.meta_action_id_hash = 0 AND s.meta_action_id = r.action_id AND s.meta_action_guid = r.action_guid
+)
+
+-- fragment: load_of_rows
+count(*) FILTER (WHERE is_live AND is_planned) AS waiting,
+count(*) FILTER (WHERE is_live AND NOT is_planned) AS running,
+count(*) FILTER (WHERE NOT is_live) AS kept,
+min(scheduled_at) FILTER (WHERE is_live AND is_planned) AS next
+
 -- name: locks
+WITH
+-- include: live_rows
 SELECT
     l.shard_id, l.locked, l.last_lock_guid, l.last_locked_by, l.last_processing_start_at, l.last_heartbeat_at,
-    coalesce(i.n, 0), coalesce(p.n, 0), coalesce(min(i.earliest, p.earliest), i.earliest, p.earliest)
+    coalesce(i.n, 0), coalesce(p.n, 0), coalesce(min(i.earliest, p.earliest), i.earliest, p.earliest),
+    coalesce(o.waiting, 0), coalesce(o.running, 0), coalesce(o.kept, 0), o.next
 FROM shard_locks AS l
+LEFT JOIN (
+    SELECT
+        shard_id,
+        -- include: load_of_rows
+    FROM live_rows
+    GROUP BY shard_id
+) AS o ON o.shard_id = l.shard_id
 LEFT JOIN (SELECT shard_id, count(*) AS n, min(scheduled_at) AS earliest FROM incoming_queue GROUP BY shard_id) AS i
     ON i.shard_id = l.shard_id
 LEFT JOIN (SELECT shard_id, count(*) AS n, min(scheduled_at) AS earliest FROM processing_queue GROUP BY shard_id) AS p
@@ -35,6 +69,20 @@ CROSS JOIN (
     FROM shard_locks AS l
 ) AS p;
 
+-- name: load
+WITH
+-- include: live_rows
+SELECT
+    -- include: load_of_rows
+    , count(*) FILTER (WHERE is_live AND is_planned AND scheduled_at <= :now)
+FROM live_rows
+WHERE
+    -- include: existing_shard
+;
+
+-- name: states
+SELECT coalesce(substr(status, 1, 2), x''), count(*) FROM scheduled_actions GROUP BY 1;
+
 -- A shard that the installation has. No worker reads the others.
 -- fragment: existing_shard
 shard_id BETWEEN 0 AND (SELECT max(shard_id) FROM shard_locks)
@@ -60,7 +108,8 @@ SELECT
     (SELECT coalesce(sum(n), 0) FROM live),
     (SELECT count(*) FROM rows),
     (SELECT count(*) FROM live),
-    (SELECT count(*) FROM live WHERE n > 1);
+    (SELECT count(*) FROM live WHERE n > 1),
+    (SELECT count(*) FROM scheduled_actions WHERE status >= x'0807' AND status < x'0808');
 
 -- name: audit_stray_shards
 SELECT shard_id FROM incoming_queue WHERE shard_id > (SELECT max(shard_id) FROM shard_locks)

@@ -1,7 +1,7 @@
 -- The shard locks.
 
 -- fragment: available
-(locked = 0 OR last_heartbeat_at < :stale_before)
+(locked = 0 OR last_heartbeat_at NOT BETWEEN :stale_before AND :fresh_until)
 
 -- fragment: held
 locked = 1 AND (shard_id, last_lock_guid) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:locks))
@@ -33,7 +33,8 @@ WHERE shard_id = (
 RETURNING shard_id;
 
 -- name: heartbeat
-UPDATE shard_locks SET last_heartbeat_at = max(last_heartbeat_at, :now)
+UPDATE shard_locks
+SET last_heartbeat_at = CASE WHEN last_heartbeat_at > :fresh_until THEN :now ELSE max(last_heartbeat_at, :now) END
 WHERE
     -- include: held
 RETURNING shard_id;

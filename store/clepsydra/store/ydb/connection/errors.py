@@ -6,6 +6,9 @@ transaction, it was too busy to begin, it does not know the session, or it refus
 write may have been done. That includes the server's UNAVAILABLE: the SDK raises the same error for a broken connection.
 """
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import ydb
 
 from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable, Unusable
@@ -13,11 +16,16 @@ from clepsydra.store.errors import OutcomeUnknown, StoreError, Unavailable, Unus
 # Part of the message of the check that the text of `put` makes.
 TOO_LATE = "clepsydra: a put is too late"
 
+# Part of the server's message if a batch, with what it found stored, is more than the server keeps in memory.
+_TOO_LARGE = "ntermediate data materialization exceeded size limit"
+
 _MESSAGE_LENGTH = 300
 
 
 class Aborted(Unavailable):
-    """Another transaction changed what this one had read: nothing was done, and a smaller one may succeed."""
+    """Nothing was done, and a smaller transaction may succeed: another one changed what this one had read, or this one
+    found more in store than the server keeps in memory.
+    """
 
 
 class TooLate(Unavailable):
@@ -48,8 +56,11 @@ _ADVICE: dict[type[Exception], str] = {
 
 def write_failure(error: Exception) -> StoreError:
     """A write was sent and failed."""
-    if TOO_LATE in str(error):
+    text = " ".join(_texts(error))
+    if TOO_LATE in text:
         return TooLate(_reason(error))
+    if _TOO_LARGE in text:
+        return Aborted(_reason(error))
     return _REFUSALS.get(type(error), OutcomeUnknown)(_reason(error))
 
 
@@ -59,11 +70,22 @@ def harmless_failure(error: Exception) -> StoreError:
     return Unusable(_reason(error)) if is_unusable else Unavailable(_reason(error))
 
 
-def _reason(error: Exception) -> str:
-    """One sentence from the server's issues, or from the SDK's text."""
+def _texts(error: Exception) -> list[str]:
+    """What the server says, the cause first; or the SDK's text."""
     issues = getattr(error, "issues", None)
-    texts = [issue.message for issue in issues] if issues else [str(error)]
-    text = " ".join(" ".join(texts).split())[:_MESSAGE_LENGTH]
+    return list(dict.fromkeys(_messages(issues))) if issues else [str(error)]
+
+
+def _messages(issues: Iterable[Any]) -> Iterator[str]:
+    """The server nests its issues: what it was doing, and within that what went wrong."""
+    for issue in issues:
+        yield from _messages(issue.issues)
+        yield issue.message
+
+
+def _reason(error: Exception) -> str:
+    """One sentence, which begins with the cause."""
+    text = " ".join("; ".join(_texts(error)).split())[:_MESSAGE_LENGTH]
     status = getattr(error, "status", None)
     name = type(error).__name__ if status is None else status.name
     advice = _ADVICE.get(type(error))

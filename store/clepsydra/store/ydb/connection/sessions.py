@@ -1,7 +1,8 @@
 """One try of one request, through a pool of sessions. Nothing here tries twice, and every wait has a limit.
 
-A text without transaction control is one serializable transaction and one round trip. A read is one round trip too: it
-begins a snapshot and commits it in the same request.
+A write is one round trip: its request begins a serializable transaction, and commits it. So is a read, in a snapshot.
+Every request says so itself, because a server's setting may give requests that do not say it another mode. Only DDL has
+no transaction: the server takes it in none.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from clepsydra.store.ydb.connection.errors import harmless_failure, write_failur
 from clepsydra.store.ydb.url import Limits
 
 Parameters = Mapping[str, Any]
+ColumnValues = dict[str, Any]
 _Start = Callable[[QuerySession], Awaitable[Any]]
 _Failure = Callable[[Exception], StoreError]
 
@@ -51,15 +53,10 @@ class Results:
     def __init__(self, sets: list[ResultSet]) -> None:
         self._sets = {found.index: found for found in sets}
 
-    def rows(self, index: int = 0) -> list[dict[str, Any]]:
+    def rows(self, index: int = 0) -> list[ColumnValues]:
         """The rows of the text's SELECT with this number, counted from 0."""
         found = self._sets.get(index)
         return [] if found is None else found.rows
-
-    def is_truncated(self, index: int = 0) -> bool:
-        """Whether the server had more rows than it sends at once."""
-        found = self._sets.get(index)
-        return found is not None and bool(found.truncated)
 
 
 class Sessions:
@@ -88,7 +85,8 @@ class Sessions:
         timeout_s = self._limits.timeout_s
 
         async def start(session: QuerySession) -> Any:
-            return await session.execute(self._texts[name], dict(parameters), settings=_settings(timeout_s))
+            transaction = _begin(session, ydb.QuerySerializableReadWrite())
+            return await _execute_in(transaction, self._texts[name], parameters, timeout_s=timeout_s, commit=True)
 
         return await self._send(start, timeout_s, write_failure)
 
@@ -98,7 +96,11 @@ class Sessions:
 
         async def start(session: QuerySession) -> Any:
             return await _execute_in(
-                _begin_snapshot(session), self._texts[name], parameters, timeout_s=limit_s, commit=True
+                _begin(session, ydb.QuerySnapshotReadOnly()),
+                self._texts[name],
+                parameters,
+                timeout_s=limit_s,
+                commit=True,
             )
 
         return await self._send(start, limit_s, harmless_failure)
@@ -114,7 +116,7 @@ class Sessions:
         settings = _settings(self._limits.timeout_s)
         is_committed = False
         try:
-            transaction = _begin_snapshot(session)
+            transaction = _begin(session, ydb.QuerySnapshotReadOnly())
             yield Snapshot(self._texts, transaction, timeout_s or self._limits.timeout_s)
             await _result_of(transaction.commit(settings), harmless_failure)
             is_committed = True
@@ -184,7 +186,11 @@ async def _execute_in(
 
 
 async def _collect(stream: Any, failure: _Failure) -> Results:
-    return Results(await _result_of(aggregate_result_sets_by_index_async(stream), failure))
+    sets: list[ResultSet] = await _result_of(aggregate_result_sets_by_index_async(stream), failure)
+    if any(found.truncated for found in sets):
+        # The query service truncates nothing, however large a result is. If that ever changes, nothing may be missed.
+        raise failure(ydb.issues.TruncatedResponseError("the server sent only a part of a result"))
+    return Results(sets)
 
 
 async def _result_of(work: Awaitable[Any], failure: _Failure) -> Any:
@@ -211,9 +217,10 @@ def _is_cancelling() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _begin_snapshot(session: QuerySession) -> QueryTxContext:
+def _begin(session: QuerySession, mode: ydb.BaseQueryTxMode) -> QueryTxContext:
+    """Says which transaction the next request begins. Sends nothing."""
     try:
-        return session.transaction(ydb.QuerySnapshotReadOnly())
+        return session.transaction(mode)
     except (ydb.Error, RuntimeError) as error:
         raise harmless_failure(error) from error
 

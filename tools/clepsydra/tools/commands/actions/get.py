@@ -55,7 +55,7 @@ def get_command(settings: Settings, action_id: str, as_json: bool) -> None:
 
 def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
     meta, spec, status = action.meta, action.spec, action.status
-    state = format_state(status)
+    state = format_state(status.state)
     yield "id", meta.id
     yield "state", f"{state}: {printable(status.reason)}" if status.reason else state
     yield "next", format_next(status, now_us)

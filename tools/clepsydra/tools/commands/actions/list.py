@@ -51,7 +51,7 @@ def list_command(settings: Settings, limit: int, everything: bool, page_token: s
 def _row(action: ScheduledAction, now_us: int) -> list[str]:
     return [
         action.meta.id,
-        format_state(action.status),
+        format_state(action.status.state),
         format_next(action.status, now_us),
         f"{action.status.counters.runs}",
         format_recurrence(action.spec),

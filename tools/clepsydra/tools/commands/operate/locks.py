@@ -28,8 +28,9 @@ Examples:
   clepsydra locks --watch 0.5 --json
   clepsydra locks --json | jq '.[] | select(.state == "stale")'
 
-WAITING counts the rows in both queues, due or not. A lock is stale when its last heartbeat is older than
-worker.lock_life_ms: use the same value here as for the workers.""",
+WAITING counts the actions of the shard that are planned for an attempt, due or not; OLDEST DUE is the earliest of their
+times. RUNNING are those with an attempt in progress; KEPT are those that are paused, have ended or were deleted. A lock
+is stale when its last heartbeat is older than worker.lock_life_ms: use the same value here as for the workers.""",
 )
 @click.option(
     "--watch",

@@ -7,13 +7,13 @@ from clepsydra.core.times import SECOND_US, duration, timestamp
 from clepsydra.store.port import Stats
 from clepsydra.v1.action_pb2 import PythonHandler, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest, DeleteActionRequest, GetActionRequest, UpdateActionRequest
-from tests.chaos.calling import Answer, Caller
+from tests.chaos.caller import Answer, Caller
 from tests.chaos.handlers import Work
 from tests.chaos.history import Outcome
 from tests.chaos.processes import Node
 from tests.chaos.side_log import Event, Line, lines_in
 from tests.chaos.tables import Entry, opened, read_entries
-from tests.chaos.waiting import until
+from tests.chaos.until import until
 from tests.chaos.workload import work_for
 from tests.chaos.world import World
 

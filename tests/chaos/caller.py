@@ -14,7 +14,7 @@ from tests.chaos.history import Outcome
 
 CALL_TIMEOUT_S = 5.0
 # Far longer than any fault lasts.
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 _PAUSE_S = 0.1
 
 # A channel that lost its scheduler looks for it again soon, and not after gRPC's two minutes.
@@ -79,7 +79,7 @@ class Caller:
     async def call(self, method: str, request: Any) -> tuple[Answer, int]:
         """What became of a call in the end, and how many tries it took."""
         state = CallState()
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             answer = state.hear(await self.try_once(method, request))
             if state.is_settled(answer) or time.monotonic() > deadline_s:
@@ -91,7 +91,7 @@ class Caller:
         states = [CallState() for _ in requests]
         answers: list[Answer] = [Answer(Outcome.NOT_DONE, None, "never sent")] * len(requests)
         open_items = list(range(len(requests)))
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             batch = batch_type(requests=[requests[n] for n in open_items])
             whole = await self.try_once(method, batch)

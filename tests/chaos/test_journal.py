@@ -3,8 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.chaos.appending import Appender, entries_in
 from tests.chaos.history import Call, HistoryWriter, Kind, Outcome, read_history
+from tests.chaos.journal import Appender, entries_in
 
 
 def test_a_torn_record_spoils_no_other(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from tests.interleaving.world import EPOCH_US
 Label = str | tuple[Write, str]
 
 
-def told(label: Label) -> str:
+def describe(label: Label) -> str:
     """A move in words."""
-    return label if isinstance(label, str) else _told(label[0]) + label[1]
+    return label if isinstance(label, str) else _describe(label[0]) + label[1]
 
 
-def _told(write: Write) -> str:
+def _describe(write: Write) -> str:
     who = f"worker {write.worker}" if write.worker >= 0 else f"call {write.call}"
     row = write.row or (write.advance.row if write.advance is not None else None)
     if row is None:
