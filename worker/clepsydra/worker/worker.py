@@ -71,7 +71,7 @@ class Worker:
             tally,
             self._log,
         )
-        self._watchdog = Watchdog(self._users, self._dispatcher, self._pool, clock, tally, self._log)
+        self._watchdog = Watchdog(self._users, self._dispatcher, self._pool, targets.capacity, clock, tally, self._log)
         self._leases = LeaseKeeper(self._pool, writer(), clock, settings, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
         early_migration = EarlyMigration(store, clock, settings, tally)
