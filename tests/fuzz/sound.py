@@ -27,6 +27,7 @@ from clepsydra.v1.scheduler_pb2 import (
     BatchDeleteActionsRequest,
     CreateActionRequest,
     DeleteActionRequest,
+    ExplainActionRequest,
     GetActionRequest,
     ImportActionRequest,
     ImportActionsRequest,
@@ -60,6 +61,8 @@ class Requests:
             "PauseAction": lambda: self._switch("PauseActionRequest"),
             "ResumeAction": lambda: self._switch("ResumeActionRequest"),
             "RunAction": lambda: self._switch("RunActionRequest"),
+            "CancelAction": lambda: self._switch("CancelActionRequest"),
+            "ExplainAction": lambda: ExplainActionRequest(id=self._id()),
         }
 
     def method(self) -> str:

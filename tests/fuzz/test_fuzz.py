@@ -13,7 +13,7 @@ from clepsydra.v1.scheduler_pb2 import CreateActionRequest, GetActionRequest
 from tests.fuzz.campaign import campaign
 from tests.fuzz.verdicts import DOCUMENTED, Answer, Call, Wrong, judge, may_write
 
-CALLS = 1500
+CALLS = 2000
 
 
 async def test_whatever_is_sent_is_answered_as_documented_and_nothing_rejected_is_written(tmp_path: Path) -> None:

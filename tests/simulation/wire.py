@@ -19,6 +19,7 @@ from clepsydra.store.port import (
     AdvanceOutcome,
     Audit,
     Heartbeat,
+    Inspection,
     Lock,
     LockInfo,
     Mark,
@@ -28,6 +29,7 @@ from clepsydra.store.port import (
     Row,
     StalePage,
     Stats,
+    Version,
 )
 from tests.simulation.faults import CallFault, TroubledCall
 from tests.simulation.plan import Plan
@@ -77,6 +79,15 @@ class Wire:
 
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         return await self._send("list_actions", lambda: self._witness.list_actions(after_id, limit))
+
+    async def running(self, action_ids: Sequence[str], after_us: int, until_us: int) -> Inspection:
+        return await self._send("running", lambda: self._witness.running(action_ids, after_us, until_us))
+
+    async def inspect(self, action_id: str, until_us: int) -> Inspection:
+        return await self._send("inspect", lambda: self._witness.inspect(action_id, until_us))
+
+    async def versions(self, action_ids: Sequence[str]) -> list[Version | None]:
+        return await self._send("versions", lambda: self._witness.versions(action_ids))
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         if self._weather.broken_locks:

@@ -17,6 +17,7 @@ from clepsydra.store.port import (
     AdvanceOutcome,
     Audit,
     Heartbeat,
+    Inspection,
     Lock,
     LockInfo,
     Mark,
@@ -27,6 +28,7 @@ from clepsydra.store.port import (
     StalePage,
     Stats,
     Store,
+    Version,
 )
 from tests.simulation.oracle import Oracle
 
@@ -62,6 +64,15 @@ class Witness:
 
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         return await self._both(lambda store: store.list_actions(after_id, limit))
+
+    async def running(self, action_ids: Sequence[str], after_us: int, until_us: int) -> Inspection:
+        return await self._both(lambda store: store.running(action_ids, after_us, until_us))
+
+    async def inspect(self, action_id: str, until_us: int) -> Inspection:
+        return await self._both(lambda store: store.inspect(action_id, until_us))
+
+    async def versions(self, action_ids: Sequence[str]) -> list[Version | None]:
+        return await self._both(lambda store: store.versions(action_ids))
 
     async def acquire(
         self, process: str, lock_guid: str, worker: str, now_us: int, stale_before_us: int

@@ -25,7 +25,7 @@ def test_an_action_that_kills_its_workers_is_parked_after_three_deaths(schedule:
     die(life, 1)
     assert life.state == "PAUSED"
     assert life.row_at_us == life.planned_us == END_OF_TIME_US
-    assert life.status.reason.startswith('parked: the worker died 3 times in a row while it ran its log target, ')
+    assert life.status.reason.startswith("parked: the worker died 3 times in a row while it ran its log target, ")
     assert life.counters.runs == 0
 
 

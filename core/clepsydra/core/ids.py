@@ -14,6 +14,9 @@ _ID_BITS = 64
 # Ids that are drawn together share the other bits and count in these.
 _ORDINAL_BITS = 24
 
+_WORKER_LENGTH = GUID_LENGTH // 2
+_LEASES = "0" * (GUID_LENGTH - _WORKER_LENGTH)
+
 # How many actions of one call share a shard: enough to fill some pages of the store.
 _SHARD_RUN = 64
 
@@ -77,6 +80,36 @@ class Ids:
     def fraction(self) -> float:
         """A number from 0 up to 1, for jitter."""
         return self._random.random()
+
+
+class WorkerGuids:
+    """The guids under which one worker locks and writes. They share their first half, which tells them from others'.
+
+    >>> guids = WorkerGuids(Ids(random.Random(7)))
+    >>> is_same_worker(guids.sync(), guids.leases), is_same_worker(guids.sync(), WorkerGuids(Ids.from_system()).leases)
+    (True, False)
+    >>> is_extension(guids.leases), is_extension(guids.sync())
+    (True, False)
+    """
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._worker = ids.guid()[:_WORKER_LENGTH]
+        # Of the keeper of leases, which moves the rows of attempts that run.
+        self.leases = self._worker + _LEASES
+
+    def sync(self) -> str:
+        """One sync iteration, or any other writer than the keeper of leases."""
+        return self._worker + self._ids.guid()[_WORKER_LENGTH:]
+
+
+def is_same_worker(guid: str, other: str) -> bool:
+    return guid[:_WORKER_LENGTH] == other[:_WORKER_LENGTH]
+
+
+def is_extension(guid: str) -> bool:
+    """Whether a row that was moved under this guid had its lease extended."""
+    return guid.endswith(_LEASES)
 
 
 def action_id_for_request(request_id: str) -> str:

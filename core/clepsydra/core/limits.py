@@ -3,7 +3,7 @@
 Limits of a spec are in `action/spec.py`, those of a target in `targets/`. A test compares docs/api.md with all of them.
 """
 
-from clepsydra.core.times import HOUR_US, SECOND_US
+from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US
 
 ID_LENGTH = 255
 REQUEST_ID_LENGTH = 128
@@ -35,3 +35,11 @@ CALL_RETRY_US = 20 * SECOND_US
 DELETED_RETENTION_MIN_US = 30 * SECOND_US
 DELETED_RETENTION_DEFAULT_US = HOUR_US
 READ_OVERLAP_US = 30 * SECOND_US
+
+# The lease of an attempt and the grace after it are limited, so that the row of an attempt that runs is found in a
+# short range of times.
+LEASE_MAX_US = 10 * MINUTE_US
+GRACE_MAX_US = MINUTE_US
+
+# A shard lock without a heartbeat for this long is stale, unless workers are set otherwise.
+LOCK_LIFE_DEFAULT_US = 6 * SECOND_US

@@ -3,7 +3,7 @@
 `clepsydra.store.port` says what a store does with them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
@@ -54,6 +54,45 @@ class Row(NamedTuple):
     scheduled_at_us: int
     # When an advance last moved the row: the start of the attempt that it belongs to, if any.
     rescheduled_at_us: int | None = None
+
+
+class LiveRow(NamedTuple):
+    """A row with an action's current guid, and where it came from."""
+
+    row: Row
+    # When the change that made it came in, and when which sync iteration migrated it, if one did.
+    added_at_us: int
+    moved_by: str | None = None
+    moved_at_us: int | None = None
+    # Under which guid an advance last moved it; `row.rescheduled_at_us` says when.
+    rescheduled_by: str | None = None
+
+
+class LockRow(NamedTuple):
+    """A row of `shard_locks`."""
+
+    shard_id: int
+    locked: bool
+    guid: str
+    locked_by: str
+    processing_start_at_us: int
+    heartbeat_at_us: int
+
+
+class Inspected(NamedTuple):
+    """An action, if there is one, and its live row, if it was found where it was looked for."""
+
+    action: Action | None
+    live: LiveRow | None
+
+
+class Inspection(NamedTuple):
+    """Actions with their live rows, and all shard locks, in one snapshot."""
+
+    actions: Sequence[Inspected]
+    locks: Sequence[LockRow]
+    # The store's clock.
+    now_us: int
 
 
 class Due(NamedTuple):

@@ -23,61 +23,79 @@ _sym_db = _symbol_database.Default()
 
 
 from clepsydra.v1 import action_pb2 as clepsydra_dot_v1_dot_action__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63lepsydra/v1/scheduler.proto\x12\x0c\x63lepsydra.v1\x1a\x19\x63lepsydra/v1/action.proto\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\"o\n\x13\x43reateActionRequest\x12-\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\"\x1e\n\x10GetActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\";\n\x12ListActionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x13ListActionsResponse\x12.\n\x07\x61\x63tions\x18\x01 \x03(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc5\x01\n\x13UpdateActionRequest\x12-\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x15\n\rallow_missing\x18\x03 \x01(\x08\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x15\n\rvalidate_only\x18\x06 \x01(\x08\"q\n\x13\x44\x65leteActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x15\n\rallow_missing\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\x16\n\x14\x44\x65leteActionResponse\"P\n\x19\x42\x61tchCreateActionsRequest\x12\x33\n\x08requests\x18\x01 \x03(\x0b\x32!.clepsydra.v1.CreateActionRequest\"\xc8\x01\n\x1a\x42\x61tchCreateActionsResponse\x12@\n\x07results\x18\x01 \x03(\x0b\x32/.clepsydra.v1.BatchCreateActionsResponse.Result\x1ah\n\x06Result\x12/\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledActionH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"P\n\x19\x42\x61tchDeleteActionsRequest\x12\x33\n\x08requests\x18\x01 \x03(\x0b\x32!.clepsydra.v1.DeleteActionRequest\"\xce\x01\n\x1a\x42\x61tchDeleteActionsResponse\x12@\n\x07results\x18\x01 \x03(\x0b\x32/.clepsydra.v1.BatchDeleteActionsResponse.Result\x1an\n\x06Result\x12\x35\n\x07\x64\x65leted\x18\x01 \x01(\x0b\x32\".clepsydra.v1.DeleteActionResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"\xf5\x01\n\x13ImportActionRequest\x12-\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12<\n\x08\x65xisting\x18\x02 \x01(\x0e\x32*.clepsydra.v1.ImportActionRequest.Existing\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"F\n\x08\x45xisting\x12\x18\n\x14\x45XISTING_UNSPECIFIED\x10\x00\x12\x08\n\x04SKIP\x10\x01\x12\x0b\n\x07REPLACE\x10\x02\x12\t\n\x05\x45RROR\x10\x03\"K\n\x14ImportActionsRequest\x12\x33\n\x08requests\x18\x01 \x03(\x0b\x32!.clepsydra.v1.ImportActionRequest\"\xa7\x02\n\x15ImportActionsResponse\x12;\n\x07results\x18\x01 \x03(\x0b\x32*.clepsydra.v1.ImportActionsResponse.Result\x1aw\n\x06Result\x12>\n\x07outcome\x18\x01 \x01(\x0e\x32+.clepsydra.v1.ImportActionsResponse.OutcomeH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"X\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x0b\n\x07\x43REATED\x10\x01\x12\x0c\n\x08REPLACED\x10\x02\x12\x0b\n\x07SKIPPED\x10\x03\x12\x0c\n\x08REPEATED\x10\x04\"B\n\x12PauseActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"C\n\x13ResumeActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"@\n\x10RunActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t2\xc7\x07\n\x10SchedulerService\x12P\n\x0c\x43reateAction\x12!.clepsydra.v1.CreateActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12J\n\tGetAction\x12\x1e.clepsydra.v1.GetActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12R\n\x0bListActions\x12 .clepsydra.v1.ListActionsRequest\x1a!.clepsydra.v1.ListActionsResponse\x12P\n\x0cUpdateAction\x12!.clepsydra.v1.UpdateActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12U\n\x0c\x44\x65leteAction\x12!.clepsydra.v1.DeleteActionRequest\x1a\".clepsydra.v1.DeleteActionResponse\x12g\n\x12\x42\x61tchCreateActions\x12\'.clepsydra.v1.BatchCreateActionsRequest\x1a(.clepsydra.v1.BatchCreateActionsResponse\x12g\n\x12\x42\x61tchDeleteActions\x12\'.clepsydra.v1.BatchDeleteActionsRequest\x1a(.clepsydra.v1.BatchDeleteActionsResponse\x12X\n\rImportActions\x12\".clepsydra.v1.ImportActionsRequest\x1a#.clepsydra.v1.ImportActionsResponse\x12N\n\x0bPauseAction\x12 .clepsydra.v1.PauseActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12P\n\x0cResumeAction\x12!.clepsydra.v1.ResumeActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12J\n\tRunAction\x12\x1e.clepsydra.v1.RunActionRequest\x1a\x1d.clepsydra.v1.ScheduledActionb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63lepsydra/v1/scheduler.proto\x12\x0c\x63lepsydra.v1\x1a\x19\x63lepsydra/v1/action.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"o\n\x13\x43reateActionRequest\x12-\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\"\x1e\n\x10GetActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\";\n\x12ListActionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x13ListActionsResponse\x12.\n\x07\x61\x63tions\x18\x01 \x03(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc5\x01\n\x13UpdateActionRequest\x12-\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x15\n\rallow_missing\x18\x03 \x01(\x08\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x15\n\rvalidate_only\x18\x06 \x01(\x08\"q\n\x13\x44\x65leteActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x15\n\rallow_missing\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\x16\n\x14\x44\x65leteActionResponse\"P\n\x19\x42\x61tchCreateActionsRequest\x12\x33\n\x08requests\x18\x01 \x03(\x0b\x32!.clepsydra.v1.CreateActionRequest\"\xc8\x01\n\x1a\x42\x61tchCreateActionsResponse\x12@\n\x07results\x18\x01 \x03(\x0b\x32/.clepsydra.v1.BatchCreateActionsResponse.Result\x1ah\n\x06Result\x12/\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledActionH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"P\n\x19\x42\x61tchDeleteActionsRequest\x12\x33\n\x08requests\x18\x01 \x03(\x0b\x32!.clepsydra.v1.DeleteActionRequest\"\xce\x01\n\x1a\x42\x61tchDeleteActionsResponse\x12@\n\x07results\x18\x01 \x03(\x0b\x32/.clepsydra.v1.BatchDeleteActionsResponse.Result\x1an\n\x06Result\x12\x35\n\x07\x64\x65leted\x18\x01 \x01(\x0b\x32\".clepsydra.v1.DeleteActionResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"\xf5\x01\n\x13ImportActionRequest\x12-\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12<\n\x08\x65xisting\x18\x02 \x01(\x0e\x32*.clepsydra.v1.ImportActionRequest.Existing\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"F\n\x08\x45xisting\x12\x18\n\x14\x45XISTING_UNSPECIFIED\x10\x00\x12\x08\n\x04SKIP\x10\x01\x12\x0b\n\x07REPLACE\x10\x02\x12\t\n\x05\x45RROR\x10\x03\"K\n\x14ImportActionsRequest\x12\x33\n\x08requests\x18\x01 \x03(\x0b\x32!.clepsydra.v1.ImportActionRequest\"\xa7\x02\n\x15ImportActionsResponse\x12;\n\x07results\x18\x01 \x03(\x0b\x32*.clepsydra.v1.ImportActionsResponse.Result\x1aw\n\x06Result\x12>\n\x07outcome\x18\x01 \x01(\x0e\x32+.clepsydra.v1.ImportActionsResponse.OutcomeH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"X\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x0b\n\x07\x43REATED\x10\x01\x12\x0c\n\x08REPLACED\x10\x02\x12\x0b\n\x07SKIPPED\x10\x03\x12\x0c\n\x08REPEATED\x10\x04\"B\n\x12PauseActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"C\n\x13ResumeActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"@\n\x10RunActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"x\n\x13\x43\x61ncelActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x33\n\x0foccurrence_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xdb\x01\n\x14\x43\x61ncelActionResponse\x12-\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12?\n\tcancelled\x18\x02 \x01(\x0e\x32,.clepsydra.v1.CancelActionResponse.Cancelled\"S\n\tCancelled\x12\x19\n\x15\x43\x41NCELLED_UNSPECIFIED\x10\x00\x12\x13\n\x0fRUNNING_ATTEMPT\x10\x01\x12\x16\n\x12WAITING_OCCURRENCE\x10\x02\"\"\n\x14\x45xplainActionRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\xa2\x02\n\x15\x45xplainActionResponse\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x06\x61\x63tion\x18\x04 \x01(\x0b\x32\x1d.clepsydra.v1.ScheduledAction\x12#\n\x03row\x18\x05 \x01(\x0b\x32\x16.clepsydra.v1.QueueRow\x12%\n\x04lock\x18\x06 \x01(\x0b\x32\x17.clepsydra.v1.ShardLock\x12\x11\n\twaits_for\x18\x07 \x01(\t\x12#\n\x06stages\x18\x08 \x03(\x0b\x32\x13.clepsydra.v1.Stage\x12\x0c\n\x04next\x18\t \x01(\t\"\\\n\x08QueueRow\x12\r\n\x05queue\x18\x01 \x01(\t\x12\r\n\x05shard\x18\x02 \x01(\x04\x12\x32\n\x0escheduled_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8d\x01\n\tShardLock\x12\x0c\n\x04held\x18\x01 \x01(\x08\x12\x0e\n\x06worker\x18\x02 \x01(\t\x12.\n\nsince_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0eheartbeat_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"~\n\x05Stage\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x04took\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cmade_it_late\x18\x04 \x01(\x08\x32\xf8\x08\n\x10SchedulerService\x12P\n\x0c\x43reateAction\x12!.clepsydra.v1.CreateActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12J\n\tGetAction\x12\x1e.clepsydra.v1.GetActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12R\n\x0bListActions\x12 .clepsydra.v1.ListActionsRequest\x1a!.clepsydra.v1.ListActionsResponse\x12P\n\x0cUpdateAction\x12!.clepsydra.v1.UpdateActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12U\n\x0c\x44\x65leteAction\x12!.clepsydra.v1.DeleteActionRequest\x1a\".clepsydra.v1.DeleteActionResponse\x12g\n\x12\x42\x61tchCreateActions\x12\'.clepsydra.v1.BatchCreateActionsRequest\x1a(.clepsydra.v1.BatchCreateActionsResponse\x12g\n\x12\x42\x61tchDeleteActions\x12\'.clepsydra.v1.BatchDeleteActionsRequest\x1a(.clepsydra.v1.BatchDeleteActionsResponse\x12X\n\rImportActions\x12\".clepsydra.v1.ImportActionsRequest\x1a#.clepsydra.v1.ImportActionsResponse\x12N\n\x0bPauseAction\x12 .clepsydra.v1.PauseActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12P\n\x0cResumeAction\x12!.clepsydra.v1.ResumeActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12J\n\tRunAction\x12\x1e.clepsydra.v1.RunActionRequest\x1a\x1d.clepsydra.v1.ScheduledAction\x12U\n\x0c\x43\x61ncelAction\x12!.clepsydra.v1.CancelActionRequest\x1a\".clepsydra.v1.CancelActionResponse\x12X\n\rExplainAction\x12\".clepsydra.v1.ExplainActionRequest\x1a#.clepsydra.v1.ExplainActionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'clepsydra.v1.scheduler_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATEACTIONREQUEST']._serialized_start=132
-  _globals['_CREATEACTIONREQUEST']._serialized_end=243
-  _globals['_GETACTIONREQUEST']._serialized_start=245
-  _globals['_GETACTIONREQUEST']._serialized_end=275
-  _globals['_LISTACTIONSREQUEST']._serialized_start=277
-  _globals['_LISTACTIONSREQUEST']._serialized_end=336
-  _globals['_LISTACTIONSRESPONSE']._serialized_start=338
-  _globals['_LISTACTIONSRESPONSE']._serialized_end=432
-  _globals['_UPDATEACTIONREQUEST']._serialized_start=435
-  _globals['_UPDATEACTIONREQUEST']._serialized_end=632
-  _globals['_DELETEACTIONREQUEST']._serialized_start=634
-  _globals['_DELETEACTIONREQUEST']._serialized_end=747
-  _globals['_DELETEACTIONRESPONSE']._serialized_start=749
-  _globals['_DELETEACTIONRESPONSE']._serialized_end=771
-  _globals['_BATCHCREATEACTIONSREQUEST']._serialized_start=773
-  _globals['_BATCHCREATEACTIONSREQUEST']._serialized_end=853
-  _globals['_BATCHCREATEACTIONSRESPONSE']._serialized_start=856
-  _globals['_BATCHCREATEACTIONSRESPONSE']._serialized_end=1056
-  _globals['_BATCHCREATEACTIONSRESPONSE_RESULT']._serialized_start=952
-  _globals['_BATCHCREATEACTIONSRESPONSE_RESULT']._serialized_end=1056
-  _globals['_BATCHDELETEACTIONSREQUEST']._serialized_start=1058
-  _globals['_BATCHDELETEACTIONSREQUEST']._serialized_end=1138
-  _globals['_BATCHDELETEACTIONSRESPONSE']._serialized_start=1141
-  _globals['_BATCHDELETEACTIONSRESPONSE']._serialized_end=1347
-  _globals['_BATCHDELETEACTIONSRESPONSE_RESULT']._serialized_start=1237
-  _globals['_BATCHDELETEACTIONSRESPONSE_RESULT']._serialized_end=1347
-  _globals['_IMPORTACTIONREQUEST']._serialized_start=1350
-  _globals['_IMPORTACTIONREQUEST']._serialized_end=1595
-  _globals['_IMPORTACTIONREQUEST_EXISTING']._serialized_start=1525
-  _globals['_IMPORTACTIONREQUEST_EXISTING']._serialized_end=1595
-  _globals['_IMPORTACTIONSREQUEST']._serialized_start=1597
-  _globals['_IMPORTACTIONSREQUEST']._serialized_end=1672
-  _globals['_IMPORTACTIONSRESPONSE']._serialized_start=1675
-  _globals['_IMPORTACTIONSRESPONSE']._serialized_end=1970
-  _globals['_IMPORTACTIONSRESPONSE_RESULT']._serialized_start=1761
-  _globals['_IMPORTACTIONSRESPONSE_RESULT']._serialized_end=1880
-  _globals['_IMPORTACTIONSRESPONSE_OUTCOME']._serialized_start=1882
-  _globals['_IMPORTACTIONSRESPONSE_OUTCOME']._serialized_end=1970
-  _globals['_PAUSEACTIONREQUEST']._serialized_start=1972
-  _globals['_PAUSEACTIONREQUEST']._serialized_end=2038
-  _globals['_RESUMEACTIONREQUEST']._serialized_start=2040
-  _globals['_RESUMEACTIONREQUEST']._serialized_end=2107
-  _globals['_RUNACTIONREQUEST']._serialized_start=2109
-  _globals['_RUNACTIONREQUEST']._serialized_end=2173
-  _globals['_SCHEDULERSERVICE']._serialized_start=2176
-  _globals['_SCHEDULERSERVICE']._serialized_end=3143
+  _globals['_CREATEACTIONREQUEST']._serialized_start=197
+  _globals['_CREATEACTIONREQUEST']._serialized_end=308
+  _globals['_GETACTIONREQUEST']._serialized_start=310
+  _globals['_GETACTIONREQUEST']._serialized_end=340
+  _globals['_LISTACTIONSREQUEST']._serialized_start=342
+  _globals['_LISTACTIONSREQUEST']._serialized_end=401
+  _globals['_LISTACTIONSRESPONSE']._serialized_start=403
+  _globals['_LISTACTIONSRESPONSE']._serialized_end=497
+  _globals['_UPDATEACTIONREQUEST']._serialized_start=500
+  _globals['_UPDATEACTIONREQUEST']._serialized_end=697
+  _globals['_DELETEACTIONREQUEST']._serialized_start=699
+  _globals['_DELETEACTIONREQUEST']._serialized_end=812
+  _globals['_DELETEACTIONRESPONSE']._serialized_start=814
+  _globals['_DELETEACTIONRESPONSE']._serialized_end=836
+  _globals['_BATCHCREATEACTIONSREQUEST']._serialized_start=838
+  _globals['_BATCHCREATEACTIONSREQUEST']._serialized_end=918
+  _globals['_BATCHCREATEACTIONSRESPONSE']._serialized_start=921
+  _globals['_BATCHCREATEACTIONSRESPONSE']._serialized_end=1121
+  _globals['_BATCHCREATEACTIONSRESPONSE_RESULT']._serialized_start=1017
+  _globals['_BATCHCREATEACTIONSRESPONSE_RESULT']._serialized_end=1121
+  _globals['_BATCHDELETEACTIONSREQUEST']._serialized_start=1123
+  _globals['_BATCHDELETEACTIONSREQUEST']._serialized_end=1203
+  _globals['_BATCHDELETEACTIONSRESPONSE']._serialized_start=1206
+  _globals['_BATCHDELETEACTIONSRESPONSE']._serialized_end=1412
+  _globals['_BATCHDELETEACTIONSRESPONSE_RESULT']._serialized_start=1302
+  _globals['_BATCHDELETEACTIONSRESPONSE_RESULT']._serialized_end=1412
+  _globals['_IMPORTACTIONREQUEST']._serialized_start=1415
+  _globals['_IMPORTACTIONREQUEST']._serialized_end=1660
+  _globals['_IMPORTACTIONREQUEST_EXISTING']._serialized_start=1590
+  _globals['_IMPORTACTIONREQUEST_EXISTING']._serialized_end=1660
+  _globals['_IMPORTACTIONSREQUEST']._serialized_start=1662
+  _globals['_IMPORTACTIONSREQUEST']._serialized_end=1737
+  _globals['_IMPORTACTIONSRESPONSE']._serialized_start=1740
+  _globals['_IMPORTACTIONSRESPONSE']._serialized_end=2035
+  _globals['_IMPORTACTIONSRESPONSE_RESULT']._serialized_start=1826
+  _globals['_IMPORTACTIONSRESPONSE_RESULT']._serialized_end=1945
+  _globals['_IMPORTACTIONSRESPONSE_OUTCOME']._serialized_start=1947
+  _globals['_IMPORTACTIONSRESPONSE_OUTCOME']._serialized_end=2035
+  _globals['_PAUSEACTIONREQUEST']._serialized_start=2037
+  _globals['_PAUSEACTIONREQUEST']._serialized_end=2103
+  _globals['_RESUMEACTIONREQUEST']._serialized_start=2105
+  _globals['_RESUMEACTIONREQUEST']._serialized_end=2172
+  _globals['_RUNACTIONREQUEST']._serialized_start=2174
+  _globals['_RUNACTIONREQUEST']._serialized_end=2238
+  _globals['_CANCELACTIONREQUEST']._serialized_start=2240
+  _globals['_CANCELACTIONREQUEST']._serialized_end=2360
+  _globals['_CANCELACTIONRESPONSE']._serialized_start=2363
+  _globals['_CANCELACTIONRESPONSE']._serialized_end=2582
+  _globals['_CANCELACTIONRESPONSE_CANCELLED']._serialized_start=2499
+  _globals['_CANCELACTIONRESPONSE_CANCELLED']._serialized_end=2582
+  _globals['_EXPLAINACTIONREQUEST']._serialized_start=2584
+  _globals['_EXPLAINACTIONREQUEST']._serialized_end=2618
+  _globals['_EXPLAINACTIONRESPONSE']._serialized_start=2621
+  _globals['_EXPLAINACTIONRESPONSE']._serialized_end=2911
+  _globals['_QUEUEROW']._serialized_start=2913
+  _globals['_QUEUEROW']._serialized_end=3005
+  _globals['_SHARDLOCK']._serialized_start=3008
+  _globals['_SHARDLOCK']._serialized_end=3149
+  _globals['_STAGE']._serialized_start=3151
+  _globals['_STAGE']._serialized_end=3277
+  _globals['_SCHEDULERSERVICE']._serialized_start=3280
+  _globals['_SCHEDULERSERVICE']._serialized_end=4424
 # @@protoc_insertion_point(module_scope)

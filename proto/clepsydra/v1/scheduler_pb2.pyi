@@ -1,5 +1,9 @@
+import datetime
+
 from clepsydra.v1 import action_pb2 as _action_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.rpc import status_pb2 as _status_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -196,3 +200,93 @@ class RunActionRequest(_message.Message):
     etag: str
     request_id: str
     def __init__(self, id: _Optional[str] = ..., etag: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CancelActionRequest(_message.Message):
+    __slots__ = ("id", "etag", "request_id", "occurrence_time")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    OCCURRENCE_TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    etag: str
+    request_id: str
+    occurrence_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., etag: _Optional[str] = ..., request_id: _Optional[str] = ..., occurrence_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class CancelActionResponse(_message.Message):
+    __slots__ = ("action", "cancelled")
+    class Cancelled(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CANCELLED_UNSPECIFIED: _ClassVar[CancelActionResponse.Cancelled]
+        RUNNING_ATTEMPT: _ClassVar[CancelActionResponse.Cancelled]
+        WAITING_OCCURRENCE: _ClassVar[CancelActionResponse.Cancelled]
+    CANCELLED_UNSPECIFIED: CancelActionResponse.Cancelled
+    RUNNING_ATTEMPT: CancelActionResponse.Cancelled
+    WAITING_OCCURRENCE: CancelActionResponse.Cancelled
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    action: _action_pb2.ScheduledAction
+    cancelled: CancelActionResponse.Cancelled
+    def __init__(self, action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., cancelled: _Optional[_Union[CancelActionResponse.Cancelled, str]] = ...) -> None: ...
+
+class ExplainActionRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ExplainActionResponse(_message.Message):
+    __slots__ = ("answer", "reason", "time", "action", "row", "lock", "waits_for", "stages", "next")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    LOCK_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    answer: str
+    reason: str
+    time: _timestamp_pb2.Timestamp
+    action: _action_pb2.ScheduledAction
+    row: QueueRow
+    lock: ShardLock
+    waits_for: str
+    stages: _containers.RepeatedCompositeFieldContainer[Stage]
+    next: str
+    def __init__(self, answer: _Optional[str] = ..., reason: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., row: _Optional[_Union[QueueRow, _Mapping]] = ..., lock: _Optional[_Union[ShardLock, _Mapping]] = ..., waits_for: _Optional[str] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class QueueRow(_message.Message):
+    __slots__ = ("queue", "shard", "scheduled_time")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULED_TIME_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    shard: int
+    scheduled_time: _timestamp_pb2.Timestamp
+    def __init__(self, queue: _Optional[str] = ..., shard: _Optional[int] = ..., scheduled_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ShardLock(_message.Message):
+    __slots__ = ("held", "worker", "since_time", "heartbeat_time")
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_TIME_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_TIME_FIELD_NUMBER: _ClassVar[int]
+    held: bool
+    worker: str
+    since_time: _timestamp_pb2.Timestamp
+    heartbeat_time: _timestamp_pb2.Timestamp
+    def __init__(self, held: bool = ..., worker: _Optional[str] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class Stage(_message.Message):
+    __slots__ = ("name", "time", "took", "made_it_late")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    TOOK_FIELD_NUMBER: _ClassVar[int]
+    MADE_IT_LATE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    time: _timestamp_pb2.Timestamp
+    took: _duration_pb2.Duration
+    made_it_late: bool
+    def __init__(self, name: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., took: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., made_it_late: bool = ...) -> None: ...

@@ -90,6 +90,16 @@ class SchedulerServiceStub(object):
                 request_serializer=clepsydra_dot_v1_dot_scheduler__pb2.RunActionRequest.SerializeToString,
                 response_deserializer=clepsydra_dot_v1_dot_action__pb2.ScheduledAction.FromString,
                 _registered_method=True)
+        self.CancelAction = channel.unary_unary(
+                '/clepsydra.v1.SchedulerService/CancelAction',
+                request_serializer=clepsydra_dot_v1_dot_scheduler__pb2.CancelActionRequest.SerializeToString,
+                response_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.CancelActionResponse.FromString,
+                _registered_method=True)
+        self.ExplainAction = channel.unary_unary(
+                '/clepsydra.v1.SchedulerService/ExplainAction',
+                request_serializer=clepsydra_dot_v1_dot_scheduler__pb2.ExplainActionRequest.SerializeToString,
+                response_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.ExplainActionResponse.FromString,
+                _registered_method=True)
 
 
 class SchedulerServiceServicer(object):
@@ -125,7 +135,7 @@ class SchedulerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteAction(self, request, context):
-        """An attempt that is running is not stopped, but its outcome is not accepted.
+        """An attempt that is running is cancelled, and its outcome is not accepted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -169,6 +179,23 @@ class SchedulerServiceServicer(object):
 
     def RunAction(self, request, context):
         """Runs the action now, whether it waits or has ended; a periodic action then goes on as planned.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelAction(self, request, context):
+        """Gives the current occurrence up, whether an attempt at it runs or it waits for its time, and does not retry it. An
+        action that runs once ends as CANCELLED, a periodic one goes on to its next occurrence. FAILED_PRECONDITION if the
+        occurrence ended a moment before: its outcome is kept, and a later occurrence is never cancelled in its place.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainAction(self, request, context):
+        """Why the action runs, waits, or does not run: the answer in a sentence, and what it was derived from. Answers for a
+        deleted action too, as long as it is remembered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -231,6 +258,16 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.RunAction,
                     request_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.RunActionRequest.FromString,
                     response_serializer=clepsydra_dot_v1_dot_action__pb2.ScheduledAction.SerializeToString,
+            ),
+            'CancelAction': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelAction,
+                    request_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.CancelActionRequest.FromString,
+                    response_serializer=clepsydra_dot_v1_dot_scheduler__pb2.CancelActionResponse.SerializeToString,
+            ),
+            'ExplainAction': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainAction,
+                    request_deserializer=clepsydra_dot_v1_dot_scheduler__pb2.ExplainActionRequest.FromString,
+                    response_serializer=clepsydra_dot_v1_dot_scheduler__pb2.ExplainActionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -530,6 +567,60 @@ class SchedulerService(object):
             '/clepsydra.v1.SchedulerService/RunAction',
             clepsydra_dot_v1_dot_scheduler__pb2.RunActionRequest.SerializeToString,
             clepsydra_dot_v1_dot_action__pb2.ScheduledAction.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelAction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/clepsydra.v1.SchedulerService/CancelAction',
+            clepsydra_dot_v1_dot_scheduler__pb2.CancelActionRequest.SerializeToString,
+            clepsydra_dot_v1_dot_scheduler__pb2.CancelActionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainAction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/clepsydra.v1.SchedulerService/ExplainAction',
+            clepsydra_dot_v1_dot_scheduler__pb2.ExplainActionRequest.SerializeToString,
+            clepsydra_dot_v1_dot_scheduler__pb2.ExplainActionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,6 +40,10 @@ class WrongState(SchedulerError):
     """The call has no meaning in the action's state."""
 
 
+class OccurrenceEnded(SchedulerError):
+    """The occurrence to be cancelled ended before: its outcome is kept."""
+
+
 class Overloaded(SchedulerError):
     """Nothing was done, because too many calls wait already."""
 

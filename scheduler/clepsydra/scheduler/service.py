@@ -12,10 +12,11 @@ from clepsydra.scheduler.api.pagination import page
 from clepsydra.scheduler.api.responses import as_shown, encode_action, encode_results, to_message
 from clepsydra.scheduler.codec import decode
 from clepsydra.scheduler.errors import DeadlinePassed, InvalidArgument, NotFound, SchedulerError
+from clepsydra.scheduler.inspections import Inspections
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
-from clepsydra.scheduler.writes.mutations import Command, Delete, Mutation, Stamp, Update
+from clepsydra.scheduler.writes.mutations import Cancel, Command, Delete, Mutation, Stamp, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
 from clepsydra.store.errors import StoreLost
 from clepsydra.store.port import Action, Store
@@ -25,9 +26,13 @@ from clepsydra.v1.scheduler_pb2 import (
     BatchCreateActionsResponse,
     BatchDeleteActionsRequest,
     BatchDeleteActionsResponse,
+    CancelActionRequest,
+    CancelActionResponse,
     CreateActionRequest,
     DeleteActionRequest,
     DeleteActionResponse,
+    ExplainActionRequest,
+    ExplainActionResponse,
     GetActionRequest,
     ImportActionsRequest,
     ImportActionsResponse,
@@ -50,6 +55,7 @@ class Scheduler:
         self._ids = ids
         self._deleted_retention_us = settings.deleted_retention_us
         self._pipeline = WritePipeline(store, clock, ids, settings)
+        self._inspections = Inspections(store, clock, self._pipeline)
 
     async def store_lost(self) -> StoreLost:
         """Wait until the store says that this process may not use it any more: then the process has to end."""
@@ -80,6 +86,7 @@ class Scheduler:
         decoded = None if stored is None else decode(stored)
         if decoded is None or decoded.is_deleted:
             raise NotFound(request.id)
+        await self._inspections.add_running([decoded.action])
         return as_shown(decoded.action)
 
     async def list_actions(self, request: ListActionsRequest, remaining_s: float | None = None) -> ListActionsResponse:
@@ -92,6 +99,7 @@ class Scheduler:
             return await self._pipeline.read(lambda: self._store.list_actions(after_id, limit))
 
         response = await page(request, read_after)
+        await self._inspections.add_running(response.actions)
         for action in response.actions:
             as_shown(action)
         return response
@@ -147,6 +155,24 @@ class Scheduler:
 
     async def run(self, request: RunActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         return to_message(await self._change(Command(request, self._stamp()), remaining_s))
+
+    async def cancel(self, request: CancelActionRequest, remaining_s: float | None = None) -> CancelActionResponse:
+        _check(request)
+        [stored] = await self._pipeline.look([request.id], self._deadline_us(remaining_s))
+        seen = None if stored is None else await self._inspections.seen_attempt(decode(stored).action)
+        mutation = Cancel(request, self._stamp(), seen)
+        action = to_message(await self._change(mutation, remaining_s))
+        cancelled = (
+            CancelActionResponse.RUNNING_ATTEMPT
+            if mutation.cancelled_attempt
+            else CancelActionResponse.WAITING_OCCURRENCE
+        )
+        return CancelActionResponse(action=action, cancelled=cancelled)
+
+    async def explain(self, request: ExplainActionRequest, remaining_s: float | None = None) -> ExplainActionResponse:
+        _check(request)
+        del remaining_s
+        return await self._inspections.explain(request.id)
 
     async def close(self) -> None:
         """Finish what was accepted. The store stays open."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from clepsydra.core.tables import Action, Advance, Due, Put, Queue, Row
+from clepsydra.core.tables import Action, Advance, Due, Inspected, Inspection, LiveRow, LockRow, Put, Queue, Row
 
 __all__ = [
     "Acquired",
@@ -20,9 +20,13 @@ __all__ = [
     "Audit",
     "Due",
     "Heartbeat",
+    "Inspected",
+    "Inspection",
+    "LiveRow",
     "Load",
     "Lock",
     "LockInfo",
+    "LockRow",
     "Mark",
     "Page",
     "Put",
@@ -33,6 +37,7 @@ __all__ = [
     "StalePage",
     "Stats",
     "Store",
+    "Version",
     "Violation",
 ]
 
@@ -55,6 +60,13 @@ class Mark(NamedTuple):
 
     sync_guid: str
     at_us: int
+
+
+class Version(NamedTuple):
+    """What tells whether an action is still as it was seen: every new life and every new status changes it."""
+
+    guid: str
+    scheduled_at_us: int
 
 
 class Page(NamedTuple):
@@ -212,6 +224,20 @@ class Store(Protocol):
         """A page of actions in the order of the table's key, tombstones included, after the given id."""
         ...
 
+    async def running(self, action_ids: Sequence[str], after_us: int, until_us: int) -> Inspection:
+        """These actions, each with its live row if an advance has moved it after one time and until another.
+
+        If it lies at another time than its action is planned for, it belongs to an attempt.
+        """
+        ...
+
+    async def inspect(self, action_id: str, until_us: int) -> Inspection:
+        """One action with its live row: in incoming_queue, or in processing_queue from its planned time on.
+
+        A row of an attempt is looked for until the given time.
+        """
+        ...
+
     # The worker calls these.
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
@@ -272,6 +298,10 @@ class Store(Protocol):
 
     async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
         """The one write of workers: see `Advance`."""
+        ...
+
+    async def versions(self, action_ids: Sequence[str]) -> list[Version | None]:
+        """The versions of the actions with these ids, in their order. A cheap read for many ids."""
         ...
 
     async def stale(self, shard_id: int, after: tuple[int, str, str] | None, from_us: int, limit: int) -> StalePage:

@@ -8,12 +8,13 @@ from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.attempt import Attempt
 from clepsydra.core.clock import Clock, DisciplinedClock
-from clepsydra.core.ids import Ids
+from clepsydra.core.ids import Ids, WorkerGuids
 from clepsydra.core.plan import BeginTerms
 from clepsydra.core.times import MILLISECOND_US
 from clepsydra.store.port import Store
 from clepsydra.store.store_clock import read_store_clock
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.change_watch import ChangeWatch
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.dispatch import Dispatcher
 from clepsydra.worker.attempts.leases import LeaseKeeper
@@ -55,11 +56,13 @@ class Worker:
         self._clock = clock = DisciplinedClock(machine)
         self._stop = asyncio.Event()
 
-        def writer() -> AdvanceWriter:
-            return AdvanceWriter(store, clock, ids, tally, ids.guid())
+        guids = WorkerGuids(ids)
+
+        def writer(guid: str) -> AdvanceWriter:
+            return AdvanceWriter(store, clock, ids, tally, guid)
 
         self._locks = ShardLocks(store, clock, settings, name, tally, self._log)
-        self._completer = Completer(writer(), clock, ids, settings.batch, tally, self._log)
+        self._completer = Completer(writer(guids.sync()), clock, ids, settings.batch, tally, self._log)
         self._users = users or SameLoop()
         self._dispatcher = Dispatcher(targets, self._users, clock)
         self._pool = Pool(
@@ -72,13 +75,26 @@ class Worker:
             self._log,
         )
         self._watchdog = Watchdog(self._users, self._dispatcher, self._pool, targets.capacity, clock, tally, self._log)
-        self._leases = LeaseKeeper(self._pool, writer(), clock, settings, self._log)
+        self._leases = LeaseKeeper(self._pool, writer(guids.leases), clock, settings, self._log)
+        self._changes = ChangeWatch(self._pool, store, clock, settings, tally, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)
         early_migration = EarlyMigration(store, clock, settings, tally)
         backlogs: dict[int, Backlog] = {}
         self._loops = [
             SyncLoop(
-                store, self._locks, self._pool, terms, early_migration, backlogs, clock, ids, settings, tally, self._log
+                store,
+                self._locks,
+                self._pool,
+                self._changes,
+                terms,
+                early_migration,
+                backlogs,
+                clock,
+                ids,
+                guids,
+                settings,
+                tally,
+                self._log,
             )
             for _ in range(min(settings.loops, store.shards))
         ]
@@ -93,7 +109,14 @@ class Worker:
         self._log.info("the worker has started", shards=self._store.shards, loops=len(self._loops))
         background = [
             asyncio.ensure_future(part.run())
-            for part in (self._locks, self._completer, self._leases, self._stale_rows, self._watchdog)
+            for part in (
+                self._locks,
+                self._completer,
+                self._leases,
+                self._changes,
+                self._stale_rows,
+                self._watchdog,
+            )
         ]
         loops = [asyncio.ensure_future(loop.run()) for loop in self._loops]
         stop = asyncio.ensure_future(self._stop.wait())

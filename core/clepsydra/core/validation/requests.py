@@ -189,6 +189,12 @@ _RULES: dict[type[Message], Rule] = {
     scheduler_pb2.PauseActionRequest: _command(scheduler_pb2.PauseActionRequest),
     scheduler_pb2.ResumeActionRequest: _command(scheduler_pb2.ResumeActionRequest),
     scheduler_pb2.RunActionRequest: _command(scheduler_pb2.RunActionRequest),
+    scheduler_pb2.CancelActionRequest: message(
+        scheduler_pb2.CancelActionRequest,
+        {"id": ID, "etag": _ETAG, "request_id": REQUEST_ID, "occurrence_time": time_in_range},
+        required=["id"],
+    ),
+    scheduler_pb2.ExplainActionRequest: message(scheduler_pb2.ExplainActionRequest, {"id": ID}, required=["id"]),
 }
 
 

@@ -51,6 +51,8 @@ class Endpoint:
             "PauseAction": _encoding(scheduler.pause),
             "ResumeAction": _encoding(scheduler.resume),
             "RunAction": _encoding(scheduler.run),
+            "CancelAction": _encoding(scheduler.cancel),
+            "ExplainAction": _encoding(scheduler.explain),
         }
 
     def handlers(self) -> "grpc.GenericRpcHandler[bytes, bytes]":

@@ -60,6 +60,8 @@ def remember(
     earlier: Applied,
     now_us: int,
     plan_effect: ScheduledAction.PlanEffect = ScheduledAction.PLAN_EFFECT_UNSPECIFIED,
+    *,
+    cancelled_attempt: bool = False,
 ) -> Action:
     """The row to store for an action that this call brings to that revision."""
     if key is not None:
@@ -70,6 +72,7 @@ def remember(
             etag=etag_of(action.guid, revision),
             time=timestamp(now_us),
             fingerprint=key.fingerprint,
+            cancelled_attempt=cancelled_attempt,
             plan_effect=plan_effect,
         )
         earlier = (*earlier, applied)[-APPLIED_REQUESTS:]

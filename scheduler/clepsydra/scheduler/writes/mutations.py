@@ -7,22 +7,32 @@ action changed in between. Guid, shard and time are chosen before the first try,
 
 from typing import Any, NamedTuple, Protocol
 
+from clepsydra.core.action.attempt import attempt_id
 from clepsydra.core.action.creation import FIRST_REVISION, ImpossibleNow, etag_of, new_action
-from clepsydra.core.action.events import Deleted, Event, Paused, Resumed, RunRequested
-from clepsydra.core.action.occurrence import carry_over
-from clepsydra.core.action.state_machine import ImpossibleEvent, Moment, step
+from clepsydra.core.action.events import Cancelled, Deleted, Event, Paused, Resumed, RunRequested
+from clepsydra.core.action.occurrence import attempt_number, carry_over
+from clepsydra.core.action.state_machine import ENDED, ImpossibleEvent, Moment, step
 from clepsydra.core.action.update import Updated, keep_start, update_plan
 from clepsydra.core.action.update_mask import LABELS, clears_start, merge_spec, updates_spec
 from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.core.times import set_us, us_of
 from clepsydra.core.validation.requests import spec_violations
+from clepsydra.core.wording import rfc3339
 from clepsydra.scheduler.codec import DecodedAction, decode, decode_or_keys, encode, with_removable_time
-from clepsydra.scheduler.errors import AlreadyExists, EtagMismatch, InvalidArgument, NotFound, WrongState
+from clepsydra.scheduler.errors import (
+    AlreadyExists,
+    EtagMismatch,
+    InvalidArgument,
+    NotFound,
+    OccurrenceEnded,
+    WrongState,
+)
 from clepsydra.scheduler.writes.idempotency import Applied, IdempotencyKey, find_applied, key_of, remember
 from clepsydra.store.port import Action, Put
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import AppliedRequest, Meta, ScheduledAction, Spec
+from clepsydra.v1.action_pb2 import AppliedRequest, Attempt, Meta, Running, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import (
+    CancelActionRequest,
     CreateActionRequest,
     DeleteActionRequest,
     PauseActionRequest,
@@ -186,9 +196,9 @@ class Delete:
 
 
 class Command:
-    """Pause, resume and run: the spec stays, an event changes the status."""
+    """Pause, resume, run and cancel: the spec stays, an event changes the status."""
 
-    def __init__(self, request: PauseActionRequest | ResumeActionRequest | RunActionRequest, stamp: Stamp) -> None:
+    def __init__(self, request: Any, stamp: Stamp) -> None:
         self.action_id = request.id
         self.request = request
         self._event, self._participle = _COMMANDS[type(request)]
@@ -204,22 +214,100 @@ class Command:
             raise NotFound(self.action_id)
         _check_etag(self.request.etag, stored)
         action = stored.action
+        event = self._event_in(action)
         carry_over(action.status, action.meta.guid, self._stamp.now_us)
         _next_revision(action.meta, self._stamp)
         _new_guid(action.meta, self._stamp)
         try:
-            _apply(action, self._event, self._stamp.now_us)
+            _apply(action, event, self._stamp.now_us)
         except ImpossibleEvent as error:
             state = action_pb2.State.Name(action.status.state)
             raise WrongState(f"action {self.action_id!r} is {state} and cannot be {self._participle}") from error
         response = encode(action)
-        return response, _new_life(response, action.meta.revision, self._key, stored.applied, self._stamp, current)
+        return response, self._new_life(response, action.meta.revision, stored.applied, current)
+
+    def _event_in(self, _action: ScheduledAction) -> Event:
+        return self._event
+
+    def _new_life(self, response: Action, revision: int, earlier: Applied, seen: Action) -> Put:
+        return _new_life(response, revision, self._key, earlier, self._stamp, seen)
+
+
+class SeenAttempt(NamedTuple):
+    """An attempt that was running when a call looked, and the version of the action that it was an attempt at."""
+
+    guid: str
+    scheduled_at_us: int
+    running: Running
+
+
+class Cancel(Command):
+    """Gives one occurrence up: the one that the call saw first, and never a later one.
+
+    If the store refuses the put, because the attempt ended or the action was changed meanwhile, the call is planned
+    again. It then goes on only if the same occurrence of the same life is still current.
+    """
+
+    def __init__(self, request: CancelActionRequest, stamp: Stamp, attempt: SeenAttempt | None = None) -> None:
+        super().__init__(request, stamp)
+        self._attempt = attempt
+        # The life and the occurrence that the first look showed.
+        self._seen: tuple[str, int] | None = None
+        # Whether an attempt was running when the occurrence was given up.
+        self.cancelled_attempt = False
+
+    def plan(self, current: Action | None) -> Plan:
+        if current is not None:
+            applied = find_applied(self._key, decode(current).applied)
+            self.cancelled_attempt = applied is not None and applied.cancelled_attempt
+        return super().plan(current)
+
+    def _event_in(self, action: ScheduledAction) -> Event:
+        meta, status = action.meta, action.status
+        occurrence_us = us_of(status.occurrence_time)
+        if self._seen is None:
+            wanted = self.request.occurrence_time
+            self._seen = meta.guid, us_of(wanted) if self.request.HasField("occurrence_time") else occurrence_us
+        if status.state in ENDED:
+            state = action_pb2.State.Name(status.state)
+            raise OccurrenceEnded(f"action {meta.id!r} is {state} already, and its outcome is kept")
+        if self._seen != (meta.guid, occurrence_us):
+            raise OccurrenceEnded(
+                f"the occurrence of {rfc3339(self._seen[1])} of action {meta.id!r} ended before it could be cancelled, "
+                f"and its outcome is kept; the current one is of {rfc3339(occurrence_us)}"
+            )
+        attempt = self._running_attempt(action)
+        self.cancelled_attempt = attempt is not None
+        return Cancelled(attempt)
+
+    def _running_attempt(self, action: ScheduledAction) -> Attempt | None:
+        """The attempt that was seen running, if nothing has been written since."""
+        seen, status = self._attempt, action.status
+        if seen is None or (seen.guid, seen.scheduled_at_us) != (action.meta.guid, us_of(status.scheduled_time)):
+            return None
+        number = attempt_number(status)
+        attempt = Attempt(
+            number=number,
+            id=attempt_id(action.meta.guid, us_of(status.occurrence_time), number),
+            start_time=seen.running.start_time,
+            worker=seen.running.worker,
+            outcome=Attempt.CANCELLATION,
+            error="a user cancelled it",
+        )
+        set_us(attempt.end_time, self._stamp.now_us)
+        return attempt
+
+    def _new_life(self, response: Action, revision: int, earlier: Applied, seen: Action) -> Put:
+        return _new_life(
+            response, revision, self._key, earlier, self._stamp, seen, cancelled_attempt=self.cancelled_attempt
+        )
 
 
 _COMMANDS: dict[type, tuple[Event, str]] = {
     PauseActionRequest: (Paused(), "paused"),
     ResumeActionRequest: (Resumed(), "resumed"),
     RunActionRequest: (RunRequested(), "run"),
+    CancelActionRequest: (Cancelled(), "cancelled"),
 }
 
 
@@ -276,8 +364,10 @@ def _new_life(
     stamp: Stamp,
     seen: Action | None,
     plan_effect: ScheduledAction.PlanEffect = ScheduledAction.PLAN_EFFECT_UNSPECIFIED,
+    *,
+    cancelled_attempt: bool = False,
 ) -> Put:
-    row = remember(key, response, revision, earlier, stamp.now_us, plan_effect)
+    row = remember(key, response, revision, earlier, stamp.now_us, plan_effect, cancelled_attempt=cancelled_attempt)
     if seen is not None:
         # If the action were removed before the last retry of the call that made an earlier life, that call would create
         # the earlier life again.

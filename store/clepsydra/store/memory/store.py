@@ -4,7 +4,7 @@ No method awaits between its first read and its last write, so each is one trans
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from clepsydra.core.clock import Clock
@@ -20,9 +20,13 @@ from clepsydra.store.port import (
     Audit,
     Due,
     Heartbeat,
+    Inspected,
+    Inspection,
+    LiveRow,
     Load,
     Lock,
     LockInfo,
+    LockRow,
     Mark,
     Page,
     Put,
@@ -32,6 +36,7 @@ from clepsydra.store.port import (
     Row,
     StalePage,
     Stats,
+    Version,
     Violation,
 )
 from clepsydra.store.wakeup import Wakeups
@@ -107,6 +112,48 @@ class MemoryStore:
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         ids = sorted(action_id for action_id in self.actions if after_id is None or action_id > after_id)
         return [self.actions[action_id] for action_id in ids[:limit]]
+
+    async def running(self, action_ids: Sequence[str], after_us: int, until_us: int) -> Inspection:
+        return self._inspection(
+            action_ids, lambda _, row: row.rescheduled_at_us is not None and after_us < row.at_us <= until_us
+        )
+
+    async def inspect(self, action_id: str, until_us: int) -> Inspection:
+        return self._inspection(
+            [action_id],
+            lambda action, row: (
+                row.queue is Queue.INCOMING
+                or action.scheduled_at_us <= row.at_us <= max(action.scheduled_at_us, until_us)
+            ),
+        )
+
+    def _inspection(self, action_ids: Sequence[str], is_found: Callable[[Action, Row], bool]) -> Inspection:
+        found: dict[str, LiveRow] = {}
+        for row in self._all_rows():
+            action = self._live_action(row)
+            if action is not None and row.shard_id in self.shard_locks and is_found(action, row):
+                found[row.action_id] = self._live_row(row)
+        actions = [Inspected(self.actions.get(action_id), found.get(action_id)) for action_id in action_ids]
+        locks = [
+            LockRow(shard_id, lock.locked, lock.guid, lock.locked_by, lock.processing_start_at_us, lock.heartbeat_at_us)
+            for shard_id, lock in self.shard_locks.items()
+        ]
+        return Inspection(actions, locks, self._clock.now_us())
+
+    def _live_row(self, row: Row) -> LiveRow:
+        kept = self.rows[_key(row)]
+        moved_by, rescheduled_by = kept.moved_by, kept.rescheduled_by
+        return LiveRow(
+            row,
+            kept.added_to_incoming_queue_at_us,
+            moved_by.sync_guid if moved_by else None,
+            moved_by.at_us if moved_by else None,
+            rescheduled_by.sync_guid if rescheduled_by else None,
+        )
+
+    async def versions(self, action_ids: Sequence[str]) -> list[Version | None]:
+        found = (self.actions.get(action_id) for action_id in action_ids)
+        return [None if action is None else Version(action.guid, action.scheduled_at_us) for action in found]
 
     async def acquire(self, lock_guid: str, worker: str, now_us: int, stale_before_us: int) -> Acquired | None:
         for shard_id, lock in self.shard_locks.items():

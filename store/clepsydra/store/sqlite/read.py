@@ -22,7 +22,7 @@ class Reads:
     async def get(self, action_ids: Sequence[str]) -> list[Action | None]:
         if not action_ids:
             return []
-        return await self._reader.run(lambda connection: _get(connection, action_ids))
+        return await self._reader.run(lambda connection: get_actions(connection, action_ids))
 
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         bounds = {"after": after_id or "", "limit": limit}
@@ -74,7 +74,7 @@ class Reads:
         return StalePage(stale, None if last is None else (last[0], last[1], last[2]), len(page))
 
 
-def _get(connection: apsw.Connection, action_ids: Sequence[str]) -> list[Action | None]:
+def get_actions(connection: apsw.Connection, action_ids: Sequence[str]) -> list[Action | None]:
     if len(action_ids) == 1:
         rows = fetch(connection, "get_one", (action_ids[0],))
     else:

@@ -16,6 +16,7 @@ from clepsydra.store.sqlite.connection.files import StoreFiles
 from clepsydra.store.sqlite.connection.log_watch import LogWatch
 from clepsydra.store.sqlite.connection.thread import ConnectionThread, InlineRunner, OperationRunner
 from clepsydra.store.sqlite.connection.transaction import GroupCommit, SnapshotReads
+from clepsydra.store.sqlite.inspect import Inspections
 from clepsydra.store.sqlite.lock import Locks
 from clepsydra.store.sqlite.put import Puts
 from clepsydra.store.sqlite.read import Reads
@@ -26,7 +27,7 @@ from clepsydra.store.wakeup import Wakeups
 _GROUP_SIZE = 128
 
 
-class SqliteStore(Puts, Advances, Reads, Locks, Audits):
+class SqliteStore(Puts, Advances, Reads, Locks, Audits, Inspections):
     """One installation in one file. `open` checks it; `install` makes or upgrades it. Its clock is this machine's."""
 
     def __init__(self, shards: int, clock: Clock, writer: OperationRunner, reader: OperationRunner) -> None:

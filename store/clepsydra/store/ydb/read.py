@@ -24,13 +24,13 @@ class Reads:
         for start in range(0, len(action_ids), ROWS_MAX):
             keys = parameters.action_keys(action_ids[start : start + ROWS_MAX])
             results = await self._sessions.read("get", {"$keys": keys})
-            found |= {row["meta_action_id"]: _action(row) for row in results.rows()}
+            found |= {row["meta_action_id"]: action_of(row) for row in results.rows()}
         return found
 
     async def list_actions(self, after_id: str | None, limit: int) -> list[Action]:
         after = (0, "") if after_id is None else (parameters.id_hash(after_id), after_id)
         results = await self._read("list_actions", parameters.after_action(after, limit))
-        return [_action(row) for row in results.rows()]
+        return [action_of(row) for row in results.rows()]
 
     async def due(
         self,
@@ -72,7 +72,7 @@ class Reads:
         rows = found[:limit]
         return StalePage(
             [_processing_row(shard_id, row) for row in rows if not row["is_live"]],
-            _processing_key(rows[-1]) if len(found) > limit else None,
+            processing_key(rows[-1]) if len(found) > limit else None,
             len(rows),
         )
 
@@ -85,7 +85,7 @@ class Reads:
         return await self._retry.call(lambda: self._sessions.read(name, sent))
 
 
-def _action(row: ColumnValues) -> Action:
+def action_of(row: ColumnValues) -> Action:
     return Action(
         row["meta_action_id"],
         row["meta_action_guid"],
@@ -105,20 +105,20 @@ def _live_action(row: ColumnValues) -> Action | None:
 
 
 def _incoming_row(shard_id: int, row: ColumnValues) -> Row:
-    return Row(Queue.INCOMING, shard_id, *_incoming_key(row), row["scheduled_at"])
+    return Row(Queue.INCOMING, shard_id, *incoming_key(row), row["scheduled_at"])
 
 
 def _processing_row(shard_id: int, row: ColumnValues) -> Row:
-    key = _processing_key(row)
+    key = processing_key(row)
     return Row(Queue.PROCESSING, shard_id, *key, key[0], row["last_reschedule_at"])
 
 
-def _incoming_key(row: ColumnValues) -> tuple[int, str, str]:
+def incoming_key(row: ColumnValues) -> tuple[int, str, str]:
     """The key within a shard."""
     return row["created_at"], row["action_id"], row["action_guid"]
 
 
-def _processing_key(row: ColumnValues) -> tuple[int, str, str]:
+def processing_key(row: ColumnValues) -> tuple[int, str, str]:
     """The key within a shard."""
     return row["scheduled_at"], row["action_id"], row["action_guid"]
 

@@ -1,6 +1,6 @@
 """The port on YDB: a write is one text that touches rows by their keys, a read is one snapshot.
 
-Each group of the port's methods is in a file of its own: put, advance, read, lock, audit.
+Each group of the port's methods is in a file of its own: put, advance, read, lock, inspect, audit.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from clepsydra.store.ydb.audit import Audits
 from clepsydra.store.ydb.connection.driver import connect
 from clepsydra.store.ydb.connection.sessions import Sessions
 from clepsydra.store.ydb.connection.version import warn_if_old
+from clepsydra.store.ydb.inspect import Inspections
 from clepsydra.store.ydb.installation import YdbInstallation, connected_installation
 from clepsydra.store.ydb.lock import Locks
 from clepsydra.store.ydb.put import Puts
@@ -23,7 +24,7 @@ from clepsydra.store.ydb.retry import Retry
 from clepsydra.store.ydb.url import Location, parse_url
 
 
-class YdbStore(Puts, Advances, Reads, Locks, Audits):
+class YdbStore(Puts, Advances, Reads, Locks, Audits, Inspections):
     """One installation in one directory. `open` checks it; `install` makes one.
 
     The server's clock is the store's clock. No wake-ups come from other processes: a waiting worker is woken by puts

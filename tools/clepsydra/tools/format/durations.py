@@ -40,24 +40,6 @@ def parse_duration_us(text: str) -> int:
     return -int(-total // 1)
 
 
-def rounded_duration(us: int) -> str:
-    """A rounded duration for a table: its two largest units.
-
-    >>> [rounded_duration(us) for us in (0, 1_500, 250_000, 4_200_000, 90 * SECOND_US, 26 * HOUR_US)]
-    ['0s', '1.5ms', '250ms', '4.2s', '1m30s', '1d2h']
-    """
-    if us < MILLISECOND_US:
-        return f"{us}us" if us else "0s"
-    if us < SECOND_US:
-        return f"{us / MILLISECOND_US:.3g}ms"
-    if us < MINUTE_US:
-        return f"{us / SECOND_US:.2g}s" if us < 10 * SECOND_US else f"{us // SECOND_US}s"
-    large, small = next(pair for pair in (("d", "h"), ("h", "m"), ("m", "s")) if us >= _UNITS_US[pair[0]])
-    number, remainder_us = divmod(us, _UNITS_US[large])
-    small_number = remainder_us // _UNITS_US[small]
-    return f"{number}{large}{small_number}{small}" if small_number else f"{number}{large}"
-
-
 def exact_duration(us: int) -> str:
     """A duration without rounding, as `parse_duration_us` reads it.
 

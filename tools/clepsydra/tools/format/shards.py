@@ -3,8 +3,8 @@
 from enum import Enum
 from typing import Any, NamedTuple
 
+from clepsydra.core.wording import rounded_duration
 from clepsydra.store.port import LockInfo
-from clepsydra.tools.format.durations import rounded_duration
 from clepsydra.tools.format.times import relative_time, rfc3339, to_the_second
 
 COLUMN_NAMES = ("SHARD", "STATE", "BY", "SINCE", "HEARTBEAT", "WAITING", "OLDEST DUE", "RUNNING", "KEPT")

@@ -5,8 +5,9 @@ A time without an offset is refused, because it would mean one thing on a laptop
 
 from datetime import UTC, datetime, timedelta
 
-from clepsydra.core.times import END_OF_TIME_US
-from clepsydra.tools.format.durations import rounded_duration
+from clepsydra.core.wording import relative_time, rfc3339, to_the_second
+
+__all__ = ["WrongTime", "parse_time_us", "relative_time", "rfc3339", "to_the_second"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -28,34 +29,3 @@ def parse_time_us(text: str) -> int:
     if time.tzinfo is None:
         raise WrongTime(f"{text!r} has no offset: add Z for UTC, or an offset such as +02:00")
     return (time - _EPOCH) // _MICROSECOND
-
-
-def rfc3339(us: int) -> str:
-    """A time in UTC, to the microsecond if it has a fraction of a second.
-
-    >>> rfc3339(1_000_000), rfc3339(1_500_000)
-    ('1970-01-01T00:00:01Z', '1970-01-01T00:00:01.500000Z')
-    """
-    return (_EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
-
-
-def to_the_second(us: int) -> str:
-    """A time for a table, rounded down.
-
-    >>> to_the_second(1_700_000)
-    '1970-01-01T00:00:01Z'
-    """
-    return rfc3339(us - us % 1_000_000)
-
-
-def relative_time(us: int, now_us: int) -> str:
-    """A time relative to now.
-
-    >>> relative_time(5_000_000, 0), relative_time(0, 5_000_000), relative_time(0, 0)
-    ('in 5s', '5s ago', 'now')
-    """
-    if us >= END_OF_TIME_US:
-        return "never"
-    if us == now_us:
-        return "now"
-    return f"in {rounded_duration(us - now_us)}" if us > now_us else f"{rounded_duration(now_us - us)} ago"

@@ -18,7 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.core.action.events import Decision
 from clepsydra.core.backoff import Backoff
 from clepsydra.core.clock import BoundedClock
-from clepsydra.core.ids import Ids
+from clepsydra.core.ids import Ids, WorkerGuids
 from clepsydra.core.lifecycle import plan_begins
 from clepsydra.core.plan import Begin, BeginTerms
 from clepsydra.core.times import END_OF_TIME_US, MILLISECOND_US, seconds
@@ -26,6 +26,7 @@ from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome, Due, Page, Queue, Row, Store
 from clepsydra.v1.action_pb2 import Status
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.change_watch import ChangeWatch
 from clepsydra.worker.attempts.pool import Pool
 from clepsydra.worker.capacity import Needs
 from clepsydra.worker.loop.backlog import Backlog, Start
@@ -61,11 +62,13 @@ class SyncLoop:
         store: Store,
         locks: ShardLocks,
         pool: Pool,
+        changes: ChangeWatch,
         terms: BeginTerms,
         early_migration: EarlyMigration,
         backlogs: dict[int, Backlog],
         clock: BoundedClock,
         ids: Ids,
+        guids: WorkerGuids,
         settings: WorkerSettings,
         tally: Tally,
         log: FilteringBoundLogger,
@@ -73,12 +76,14 @@ class SyncLoop:
         self._store = store
         self._locks = locks
         self._pool = pool
+        self._changes = changes
         self._terms = terms
         self._early_migration = early_migration
         # By shard, for all loops of the worker.
         self._backlogs = backlogs
         self._clock = clock
         self._ids = ids
+        self._guids = guids
         self._page = settings.page
         self._horizon_us = settings.horizon_ms * MILLISECOND_US
         self._poll_min_us = settings.poll_min_ms * MILLISECOND_US
@@ -142,11 +147,11 @@ class SyncLoop:
 
     def freed(self) -> None:
         """Something was given back that rows wait for."""
-        if self.shard is not None and self.shard.backlog.waiting:
+        if self.shard is not None and (self.shard.backlog.waiting or self.shard.ahead):
             self._wait.interrupt()
 
     async def _acquire(self) -> Shard | None:
-        sync_guid = self._ids.guid()
+        sync_guid = self._guids.sync()
         lock = None if self._stopping else await self._locks.acquire(sync_guid)
         if lock is None:
             return None
@@ -183,6 +188,8 @@ class SyncLoop:
             after=(after[0], after[1]),
         )
         shard.until_us, shard.waited_for_room_us = until_us, 0
+        if self._changes.watched:
+            self._changes.arrived(page.incoming)
         shard.backlog.has_read(start, page.due, is_full=len(page.due) == limit, now_us=now_us)
         await self._migrate_or_begin(shard, start, page, now_us, limit)
         if len(page.incoming) == self._page:
@@ -207,7 +214,7 @@ class SyncLoop:
         has_backlog = len(page.due) >= limit
         due_already = [due for due in live if not has_backlog and due.row.scheduled_at_us <= now_us]
         migrating = [due for due in live if has_backlog or due.row.scheduled_at_us > now_us]
-        room = max(0, min(limit - len(page.due), self._room()))
+        room = shard.admission.limit(now_us, max(0, min(limit - len(page.due), self._room())))
         begun_at_once, left_behind = due_already[:room], due_already[room:]
         shard.keep_read(start, left_behind, [due for due in page.due if due.action is not None])
         begins, refused = self._plan(shard, begun_at_once)
@@ -243,6 +250,7 @@ class SyncLoop:
         if not lacking:
             return begins, []
         refused = [(needs, rows[n]) for n, needs in lacking.items()]
+        shard.admission.refused(refused[-1][0], now_us)
         return [begin for n, begin in enumerate(begins) if n not in lacking], refused
 
     async def _set_waiting(self, shard: Shard, refused: Sequence[Refused]) -> None:
@@ -319,9 +327,13 @@ class SyncLoop:
         if pause_us > 0:
             if await self._wait.wait(self._store.wait(shard.shard_id, seconds(pause_us))):
                 shard.read_now()
-        elif self._pool.room == 0 and shard.has_due(now_us):
+        elif not shard.has_due(now_us):
+            return
+        elif self._pool.room == 0:
             await self._wait.wait(self._pool.wait_for_room(seconds(_WAIT_FOR_ROOM_US)))
             shard.waited_for_room_us += self._clock.now_us() - now_us
+        elif (pause_us := shard.admission.pause_us(now_us)) > 0:
+            await self._wait.wait(asyncio.sleep(seconds(pause_us)))
 
     async def _wait_without_shard(self) -> None:
         self._iterations_without_shard += 1

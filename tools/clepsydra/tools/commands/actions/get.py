@@ -7,6 +7,7 @@ import click
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.times import us_of
 from clepsydra.tools.client import scheduler_client
+from clepsydra.tools.commands.actions.each_action import id_argument
 from clepsydra.tools.format.actions import (
     format_counters,
     format_next,
@@ -36,7 +37,7 @@ Examples:
 Fields with their default are left out, bodies and payloads are shown by their size, headers by their names. The last
 attempts follow as a table, the newest last. --json prints everything.""",
 )
-@click.argument("action_id", metavar="ID")
+@id_argument
 @flags.as_json
 @flags.server
 @flags.with_settings

@@ -1,0 +1,1 @@
+"""What a snapshot of the store says of an action: whether an attempt runs, and why it runs, waits or does not run."""
