@@ -62,7 +62,9 @@ def delay_us(spec: Spec, status: Status) -> int:
 
 
 def clear(status: Status) -> None:
-    status.counters.consecutive_interrupted_attempts = 0
+    # Setting it would give a status counters that has none.
+    if status.counters.consecutive_interrupted_attempts:
+        status.counters.consecutive_interrupted_attempts = 0
 
 
 def reason_for_parking(spec: Spec, status: Status) -> str:
