@@ -27,6 +27,8 @@ class Capacity:
         # Called when something was given back that rows wait for.
         self.when_freed: Callable[[], None] = lambda: None
         self.places = self.resource(attempts)
+        # The event loop that executes users' coroutines: none of it while a handler blocks it.
+        self.coroutines = self.resource(UNLIMITED)
 
     def resource(self, limit: int, part_of: "Resource | None" = None) -> "Resource":
         return Resource(self, limit, part_of)
@@ -65,7 +67,16 @@ class Resource:
 
     def give_back(self, count: int) -> None:
         self.taken -= count
-        if self.listeners and count > 0:
+        if count > 0:
+            self._notify()
+
+    def set_limit(self, limit: int) -> None:
+        self.limit = limit
+        if self.free:
+            self._notify()
+
+    def _notify(self) -> None:
+        if self.listeners:
             listeners, self.listeners = self.listeners, set()
             for listener in listeners:
                 listener.freed(self)
