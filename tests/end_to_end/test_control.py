@@ -179,7 +179,7 @@ def test_commands_and_ids_are_completed(ask: Ask, up: Up, tmp_path: Path) -> Non
             check=True,
         )
         assert done.stderr == ""
-        return done.stdout.splitlines()
+        return done.stdout.split()
 
     assert sorted(completions("clepsydra exp")) == ["plain,explain", "plain,export"]
     assert completions("clepsydra cancel comp", CLEPSYDRA_SERVER=up.address) == ["plain,complete-me"]
