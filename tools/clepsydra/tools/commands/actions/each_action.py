@@ -1,4 +1,4 @@
-"""What `rm`, `pause`, `resume` and `run` have in common: they take one or more ids."""
+"""What commands that take ids have in common."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,6 @@ from clepsydra.tools.client import Client, scheduler_client
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.settings.model import Settings
 
-ids_argument = click.argument("action_ids", metavar="ID...", nargs=-1, required=True)
 etag_flag = click.option("--etag", default="", help="Refuse if the action has another etag.")
 request_id_flag = click.option("--request-id", default="", help="Makes it safe to repeat the call.")
 

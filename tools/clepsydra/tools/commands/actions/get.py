@@ -6,11 +6,13 @@ import click
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.times import us_of
+from clepsydra.tools.action_ids import id_argument
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.format.actions import (
     format_counters,
     format_next,
     format_recurrence,
+    format_running,
     format_state,
     format_target,
 )
@@ -36,7 +38,7 @@ Examples:
 Fields with their default are left out, bodies and payloads are shown by their size, headers by their names. The last
 attempts follow as a table, the newest last. --json prints everything.""",
 )
-@click.argument("action_id", metavar="ID")
+@id_argument
 @flags.as_json
 @flags.server
 @flags.with_settings
@@ -58,6 +60,8 @@ def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
     state = format_state(status.state)
     yield "id", meta.id
     yield "state", f"{state}: {printable(status.reason)}" if status.reason else state
+    if action.HasField("running"):
+        yield "running", format_running(action.running, now_us)
     yield "next", format_next(status, now_us)
     yield "recurrence", format_recurrence(spec)
     yield "target", format_target(spec)

@@ -32,18 +32,22 @@ The order is stable, but it is not the order of creation. --json prints one acti
 def list_command(settings: Settings, limit: int, everything: bool, page_token: str, as_json: bool) -> None:
     """List actions with their states."""
     rows = []
+    running = 0
     next_token = ""
     with scheduler_client(settings) as client:
         now_us = SystemClock().now_us()
         for page in pages(client, None if everything else limit, page_token):
             next_token = page.next_page_token
             for action in page.actions:
+                running += action.HasField("running")
                 if as_json:
                     print_message(action, in_one_line=True)
                 else:
                     rows.append(_row(action, now_us))
     if not as_json:
         console().print(table(["ID", "STATE", "NEXT", "RUNS", "RECURRENCE", "TARGET"], rows, right=["RUNS"]))
+    if running:
+        click.echo(f"{running} {'is' if running == 1 else 'are'} running.", err=True)
     if next_token:
         click.echo(f"There are more: --all, or --page-token {next_token}", err=True)
 
@@ -51,7 +55,7 @@ def list_command(settings: Settings, limit: int, everything: bool, page_token: s
 def _row(action: ScheduledAction, now_us: int) -> list[str]:
     return [
         action.meta.id,
-        format_state(action.status.state),
+        format_state(action.status.state) + (", running" if action.HasField("running") else ""),
         format_next(action.status, now_us),
         f"{action.status.counters.runs}",
         format_recurrence(action.spec),

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from clepsydra.core.clock import SystemClock
+from clepsydra.tools.action_ids import id_argument
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.action_file import read_action
 from clepsydra.tools.fields.flag import SpecFlag
@@ -33,7 +34,7 @@ the plan. Another target keeps the plan, and the outcome of a running attempt is
 action again. --header and --label replace all headers and all labels. --clear takes the path of any field, such as
 spec.retry.max_elapsed or meta.labels.""",
 )
-@click.argument("action_id", metavar="ID")
+@id_argument
 @spec_flags
 @click.option("--once", is_flag=True, help="Run only once: the action is no longer periodic.")
 @click.option("--clear", metavar="PATH", multiple=True, help="Reset a field to its default; may be repeated.")
