@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROVE_SECONDS ?= 600
+REPORT ?= ydb-report.md
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
@@ -42,9 +43,10 @@ test: install ## Run every test
 test-postgres: install ## Run the tests of the PostgreSQL store, in full, on a server: PG=postgresql://...
 	CLEPSYDRA_TEST_POSTGRES=$(PG) FLEET_ACTIONS=50000 $(BIN)/python -m pytest --timeout 3600 tests/postgres tests/conformance -k postgres
 
-test-ydb: install ## Run the conformance suite on a YDB server: YDB=grpc://localhost:2136/local
+test-ydb: install ## Test a YDB server, with a report at the end: YDB=grpc://localhost:2136/local (REPORT=ydb-report.md)
 	@test -n "$(YDB)" || { echo "name the server: make test-ydb YDB=grpc://localhost:2136/local"; exit 2; }
-	CLEPSYDRA_TEST_YDB=$(YDB) $(BIN)/python -m pytest -n 0 tests/conformance tests/ydb/test_statements.py
+	CLEPSYDRA_TEST_YDB=$(YDB) $(BIN)/python -m pytest -v -n $(or $(JOBS),2) -p tests.ydb.report --ydb-report $(REPORT) \
+		tests/ydb/test_calls.py tests/ydb/test_statements.py tests/conformance
 
 lint: install ## Formatting, lint rules, import contract, types
 	$(BIN)/ruff format --check .

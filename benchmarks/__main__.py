@@ -41,12 +41,12 @@ def main() -> None:
             console.print(f"round {round_number}: {name} …", style="dim")
             for figure, value in measure().items():
                 taken[figure].append(value)
-    console.print(_table(taken))
+    console.print(table_of(taken))
     if chosen.json:
         chosen.json.write_text(json.dumps(taken, indent=2) + "\n")
 
 
-def _table(taken: dict[str, list[float]]) -> Table:
+def table_of(taken: dict[str, list[float]]) -> Table:
     table = Table("figure", title="medians, and the spread of the rounds")
     for column in ("median", "least", "most"):
         table.add_column(column, justify="right")

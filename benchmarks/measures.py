@@ -51,21 +51,22 @@ def creates(count: int) -> Figures:
 def drain(count: int, workers: int) -> Figures:
     """Due no-op actions executed a second, from the start of the workers to the last outcome written."""
 
-    def measure(installation: Installation) -> Figures:
-        address = installation.scheduler()
-        now_us = time.time_ns() // 1000
-        uvloop.run(create_in_batches(address, [now_us - SECOND_US] * count))
-        started = [installation.worker() for _ in range(workers)]
-        wait_until(lambda: installation.executed() > 0)
-        begun_at, already = time.perf_counter(), installation.executed()
-        wait_until(lambda: installation.executed() >= count)
-        took_s = time.perf_counter() - begun_at
-        return {
-            f"executed/s, {workers} worker{'s' if workers > 1 else ''}": (count - already) / took_s,
-            f"MiB of a worker, {workers} draining": max(memory_mib(worker) for worker in started),
-        }
+    return _fresh(lambda installation: drained(installation, count, workers))
 
-    return _fresh(measure)
+
+def drained(installation: Installation, count: int, workers: int) -> Figures:
+    address = installation.scheduler()
+    now_us = time.time_ns() // 1000
+    uvloop.run(create_in_batches(address, [now_us - SECOND_US] * count))
+    started = [installation.worker() for _ in range(workers)]
+    wait_until(lambda: installation.executed() > 0)
+    begun_at, already = time.perf_counter(), installation.executed()
+    wait_until(lambda: installation.executed() >= count)
+    took_s = time.perf_counter() - begun_at
+    return {
+        f"executed/s, {workers} worker{'s' if workers > 1 else ''}": (count - already) / took_s,
+        f"MiB of a worker, {workers} draining": max(memory_mib(worker) for worker in started),
+    }
 
 
 def lateness(per_s: int, seconds: int, stored: int) -> Figures:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -92,7 +93,32 @@ def test_a_port_that_is_taken(start_up: StartUp, start: Start) -> None:
         assert second.ended() == 5
         sentences = [line for line in second.err if line.startswith("clepsydra: ")]
         assert len(sentences) == 1
-        assert sentences[0].startswith(f"clepsydra: cannot listen on {address}: ")
+        assert sentences[0] == (
+            f"clepsydra: cannot listen on {address}: another process listens there already; stop it, or choose another "
+            "address with --listen (Address already in use)"
+        )
+        assert not any("worker" in line for line in second.err), "no worker was started"
+
+
+def test_up_on_a_port_that_is_taken_makes_no_store(start_up: StartUp, start: Start, tmp_path: Path) -> None:
+    second = start("up", "--listen", start_up().address, "--store", "sqlite:///second.db")
+    assert second.ended() == 5
+    assert not (tmp_path / "second.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("listen", "reason"),
+    [
+        ("192.0.2.1:7070", "this machine has no such address (Cannot assign requested address)"),
+        ("no-such-host.invalid:7070", "the host 'no-such-host.invalid' is unknown ("),
+    ],
+)
+def test_why_an_address_cannot_be_listened_on(start: Start, command: Command, listen: str, reason: str) -> None:
+    command("init")
+    for server in (["up"], ["scheduler"], ["scheduler", "--processes", "2"]):
+        failed = start(*server, "--listen", listen)
+        assert failed.ended() == 5
+        assert failed.err[-1].startswith(f"clepsydra: cannot listen on {listen}: {reason}")
 
 
 def test_scheduler_and_worker_as_processes_of_their_own(start: Start, command: Command) -> None:

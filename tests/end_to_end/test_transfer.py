@@ -27,7 +27,7 @@ class Site:
     def actions(self) -> dict[str, Any]:
         """All actions by their ids, without what each installation chooses itself."""
         found = {}
-        for line in self("list", "--all", "--json").out.splitlines():
+        for line in self("export").out.splitlines():
             action = json.loads(line)
             for name in _OWN:
                 del action["meta"][name]

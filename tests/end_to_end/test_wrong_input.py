@@ -1,14 +1,15 @@
 """Wrong input: one sentence that says what to do, and the documented exit code. No server is needed."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
-from clepsydra.tools.fields.types import TEXT
+from clepsydra.tools.fields.types import NAME, TEXT
 from clepsydra.tools.spec_flags.table import FLAGS
 from tests.end_to_end.conftest import Command
 
-_FLAGS_WITH_SYNTAX = [flag.name for flag in FLAGS if flag.type is not TEXT and flag.type.parameter is not None]
+_FLAGS_WITH_SYNTAX = [flag.name for flag in FLAGS if flag.type not in (NAME, TEXT) and flag.type.parameter is not None]
 
 # No scheduler listens there: a call ends with exit code 5.
 _NOBODY = ("--server", "127.0.0.1:1")
@@ -47,6 +48,31 @@ _NOBODY = ("--server", "127.0.0.1:1")
         ("add x --log a --max-attempts -1", "-1 is not in the range"),
         ("add x --log a --max-attempts 4294967296", "the API cannot hold this value"),
         ("add x --log a --retry-jitter much", "'much' is not a valid float"),
+        ("add '' --log a", "Invalid value for '[ID]': it is empty; is a variable of the shell not set?"),
+        ("get ''", "Invalid value for 'ID': it is empty; is a variable of the shell not set?"),
+        ("update '' --log a", "Invalid value for 'ID': it is empty; is a variable of the shell not set?"),
+        ("rm x ''", "Invalid value for 'ID...': it is empty; is a variable of the shell not set?"),
+        ("pause ''", "Invalid value for 'ID...': it is empty; is a variable of the shell not set?"),
+        ("resume ''", "Invalid value for 'ID...': it is empty; is a variable of the shell not set?"),
+        ("run ''", "Invalid value for 'ID...': it is empty; is a variable of the shell not set?"),
+        ("add x --handler ''", "Invalid value for '--handler': it is empty; is a variable of the shell not set?"),
+        ("add x --http ''", "Invalid value for '--http': it is empty; is a variable of the shell not set?"),
+        ("add x --http http://a --method ''", "Invalid value for '--method': it is empty"),
+        ("add x --handler a --content-type ''", "Invalid value for '--content-type': it is empty"),
+        ("add x --log a --label ''", "Invalid value for '--label': '' is not a name and a value"),
+        ("add x --log a --request-id ''", "Invalid value for '--request-id': it is empty"),
+        ("rm x --etag ''", "Invalid value for '--etag': it is empty"),
+        ("update x --log a --etag ''", "Invalid value for '--etag': it is empty"),
+        ("update x --clear ''", "Invalid value for '--clear': it is empty"),
+        ("list --config ''", "Invalid value for '--config': it is empty"),
+        ("import ''", "Invalid value for 'FILE': it is empty"),
+        ("export ''", "Invalid value for '[FILE]': it is empty"),
+        ("add x --log a --label a=1 --label b=2 --label a=3", "--label a is given twice: a label has one value"),
+        ("add x --handler a --payload @/dev/zero", "Invalid value for '--payload': it is longer than 262,144 bytes"),
+        ("add x --http http://a --body @/dev/zero", "Invalid value for '--body': it is longer than 262,144 bytes"),
+        ("add --from-file /dev/zero", "/dev/zero:1: the line is longer than any action: not a file of actions"),
+        ("import /dev/zero", "/dev/zero:1: the line is longer than any action: not a file of actions"),
+        ("update x --from-file /dev/zero", "the file '/dev/zero' is longer than any action"),
         ("add x --from-file a", "a file of actions has everything: leave ID out, or --from-file"),
         ("add --log a --from-file a", "a file of actions has everything: leave --log out, or --from-file"),
         ("add --from-file missing.jsonl", "the file 'missing.jsonl' cannot be read: No such file or directory"),
@@ -78,7 +104,7 @@ _NOBODY = ("--server", "127.0.0.1:1")
     ],
 )
 def test_wrong_usage(command: Command, arguments: str, sentence: str) -> None:
-    wrong = command(*arguments.split())
+    wrong = command(*shlex.split(arguments))
     assert wrong.code == 2
     assert wrong.out == ""
     assert sentence in wrong.err

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from clepsydra.core.action.memory import show_attempts
+from clepsydra.core.action.occurrence import idempotency_key, keep_key
 from clepsydra.core.times import END_OF_TIME_US, HOUR_US, SECOND_US, duration, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Meta, Periodic, Schedule, ScheduledAction, Spec, Status
@@ -96,8 +97,22 @@ async def test_what_was_exported_is_what_is_there_after_the_import(desk: Desk) -
 
     for before in (created, paused):
         after = await desk.get(before.meta.id)
+        # Its key is written down now, because the guid from which it was made is another here.
+        keep_key(before.status, before.meta.guid)
         assert (after.spec, after.status) == (before.spec, before.status)
         assert after.meta.guid != before.meta.guid, "a guid is never current twice"
+
+
+@story
+async def test_the_target_sees_the_same_idempotency_key_after_a_move_and_after_a_second_one(desk: Desk) -> None:
+    created = await desk.create("a")
+    key = idempotency_key(created.status, created.meta.guid)
+    for _ in range(2):
+        exported_action = await desk.get("a")
+        await desk.delete("a")
+        await outcomes(desk, exported_action)
+        moved = await desk.get("a")
+        assert idempotency_key(moved.status, moved.meta.guid) == key
 
 
 @story

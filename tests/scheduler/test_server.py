@@ -20,8 +20,9 @@ from clepsydra.core.ids import Ids
 from clepsydra.core.limits import REQUEST_BYTES
 from clepsydra.scheduler.api.connections import Connections
 from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
+from clepsydra.scheduler.api.listening import CannotListen
 from clepsydra.scheduler.api.reception import Reception, ReceptionBounds
-from clepsydra.scheduler.api.server import CannotListen, RunningServer, serve
+from clepsydra.scheduler.api.server import RunningServer, serve
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.v1 import scheduler_pb2

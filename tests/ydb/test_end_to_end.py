@@ -128,6 +128,17 @@ def test_a_store_that_was_never_made_is_refused_with_a_sentence(name: str, comma
     assert refused.err.count("\n") == 1
 
 
+def test_the_benchmark_runs_and_says_that_its_figures_mean_nothing_here() -> None:
+    sizes = ["--rounds", "1", "--actions", "40", "--shards", "2", "--only", "drain by one"]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.ydb", *sizes], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "executed/s, 1 worker" in done.stdout
+    assert "Every audit was clean." in done.stdout
+    assert "not YDB: these figures mean nothing" in done.stdout
+
+
 def test_a_server_that_is_not_there_is_reported_with_a_sentence(tmp_path: Path) -> None:
     refused = clepsydra("stats", "--store", "ydb://127.0.0.1:1/local", folder=tmp_path)
     assert refused.code == 5

@@ -3,7 +3,7 @@
 import os
 import random
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -89,6 +89,11 @@ def test_no_writing_statement_depends_on_the_clock(name: str) -> None:
     assert not any("CurrentUtc" in text for text in writing + named)
 
 
+def test_a_put_writes_each_table_in_one_statement(database: Database) -> None:
+    tables = [effect.table.path for effect in compiled("put", database).effects]
+    assert len(tables) == len(set(tables)) == 2
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -148,8 +153,13 @@ async def plans() -> AsyncIterator[dict[str, Plan]]:
         await installation.close()
 
 
-async def test_every_text_reads_as_it_should(plans: dict[str, Plan]) -> None:
+async def test_every_text_reads_as_it_should(
+    plans: dict[str, Plan], record_property: Callable[[str, object], None]
+) -> None:
     assert sorted(plans) == sorted(STATEMENTS)
+    for name, (reads, writes) in plans.items():
+        shown = [f"{read.table} {read.way}{' limited' if read.is_limited else ''}" for read in reads]
+        record_property("plan", {"name": name, "reads": shown, "writes": [" ".join(write) for write in writes]})
     broken = [
         sentence
         for name, plan in plans.items()

@@ -7,6 +7,9 @@ import signal
 from tests.ydb_endpoint.endpoint import DATABASE, Endpoint
 from tests.ydb_endpoint.engine import Engine
 
+# What it says instead of a version.
+NAME = "the endpoint for tests"
+
 
 async def _serve(port: int, trouble: float, version: str) -> None:
     stopped = asyncio.Event()
@@ -29,7 +32,7 @@ def main() -> None:
     parser.add_argument(
         "--trouble", type=float, default=0.0, help="how many of the texts meet a harmless fault, 0 to 1"
     )
-    parser.add_argument("--version", default="the endpoint for tests", help="what the server says that it is")
+    parser.add_argument("--version", default=NAME, help="what the server says that it is")
     chosen = parser.parse_args()
     asyncio.run(_serve(chosen.port, chosen.trouble, chosen.version))
 

@@ -6,6 +6,7 @@ import click
 
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.exits import Failure
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.settings.loader import load_settings
 from clepsydra.v1.scheduler_pb2 import ListActionsRequest
 
@@ -26,5 +27,7 @@ def complete_ids(_ctx: click.Context, _param: click.Parameter, incomplete: str) 
     return [action.meta.id for action in page.actions if action.meta.id.startswith(incomplete)]
 
 
-id_argument = click.argument("action_id", metavar="ID", shell_complete=complete_ids)
-ids_argument = click.argument("action_ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_ids)
+id_argument = click.argument("action_id", metavar="ID", type=NAME_PARAMETER, shell_complete=complete_ids)
+ids_argument = click.argument(
+    "action_ids", metavar="ID...", nargs=-1, required=True, type=NAME_PARAMETER, shell_complete=complete_ids
+)

@@ -16,6 +16,7 @@ import click
 
 from clepsydra.store.errors import OtherShards, StoreError, WrongUrl
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.format.terminal import open_closed_streams
 
 
 class Entry(NamedTuple):
@@ -116,6 +117,7 @@ def clepsydra(ctx: click.Context) -> None:
 
 def main() -> None:
     """The entry point of the installed script."""
+    open_closed_streams()
     # Without this, gRPC writes lines of its own to stderr before the one sentence.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(sys.argv[1:]))
@@ -137,13 +139,14 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # The reader of the output has gone. At exit, Python must not fail to flush the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the output has gone.
+        _drop_output()
         return 128 + signal.SIGPIPE
     except SystemExit as ended:
         # click exits with 1 when the reader of its output has gone, and with 0 after a shell completion.
         return 128 + signal.SIGPIPE if ended.code == 1 else Exit.OK
     except OSError as error:
+        _drop_output()
         return _fail(f"an operating system error: {error}", Exit.UNAVAILABLE)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -155,6 +158,11 @@ def _call(arguments: Sequence[str]) -> int:
     returned: Any = clepsydra.main(list(arguments), prog_name="clepsydra", standalone_mode=False)
     sys.stdout.flush()
     return returned if isinstance(returned, int) else Exit.OK
+
+
+def _drop_output() -> None:
+    """At exit, Python flushes what is left of the output. It must not fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_of_store_error(error: StoreError) -> Exit:

@@ -69,11 +69,13 @@ class Resource:
 class Needs:
     """What each call of one kind needs. One call executes up to `batch` attempts."""
 
-    __slots__ = ("_batch", "resources")
+    __slots__ = ("_batch", "begun", "resources")
 
     def __init__(self, *resources: Resource, batch: int = 1) -> None:
         self.resources = resources
         self._batch = batch
+        # How many attempts with these needs were allowed to begin, in all.
+        self.begun = 0
 
     def room(self) -> int:
         """How many attempts could begin now."""

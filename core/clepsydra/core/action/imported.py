@@ -15,7 +15,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from clepsydra.core import limits
 from clepsydra.core.action.creation import etag_of
 from clepsydra.core.action.memory import take_attempts
-from clepsydra.core.action.occurrence import carry_over, had_attempts
+from clepsydra.core.action.occurrence import carry_over, keep_key
 from clepsydra.core.action.spec import fill_in
 from clepsydra.core.action.state_machine import ENDED, LIVE
 from clepsydra.core.ids import GUID_LENGTH
@@ -127,7 +127,10 @@ def imported_action(given: ScheduledAction, guid: str, revision: int, now_us: in
     # A time in nanoseconds would differ from the column that repeats it.
     at_us = END_OF_TIME_US if status.state == action_pb2.PAUSED else us_of(status.scheduled_time)
     set_us(status.scheduled_time, at_us)
-    if _GUID.fullmatch(given.meta.guid) and (had_attempts(status) or at_us <= now_us):
+    if _GUID.fullmatch(given.meta.guid):
         # Work that may have begun there goes on here under the key that it had.
-        carry_over(status, given.meta.guid, now_us)
+        if at_us <= now_us:
+            carry_over(status, given.meta.guid, now_us)
+        else:
+            keep_key(status, given.meta.guid)
     return action

@@ -37,6 +37,12 @@ def had_attempts(status: Status) -> bool:
     return bool(status.occurrence.failed_attempts or status.occurrence.interrupted_attempts)
 
 
+def keep_key(status: Status, guid: str) -> None:
+    """Write the key of the current occurrence, if there is one, into the status of this life: it goes on elsewhere."""
+    if status.state in _WITH_OCCURRENCE:
+        status.occurrence.idempotency_key = idempotency_key(status, guid)
+
+
 def carry_over(status: Status, guid: str, now_us: int) -> None:
     """Prepare the status of this life, in place, for a life that may go on with its occurrence.
 

@@ -11,6 +11,7 @@ from clepsydra.core.limits import METADATA_BYTES, REQUEST_BYTES, STREAMS
 from clepsydra.scheduler.api.connections import Connections
 from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
 from clepsydra.scheduler.api.introspection import Health, Introspection
+from clepsydra.scheduler.api.listening import CannotListen, check_address
 from clepsydra.scheduler.api.reception import Reception, ReceptionBounds
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
@@ -40,10 +41,6 @@ _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
 ]
-
-
-class CannotListen(Exception):
-    """The address is taken, or not this machine's, or the certificate cannot be used."""
 
 
 class RunningServer:
@@ -93,6 +90,7 @@ async def serve(scheduler: Scheduler, settings: SchedulerSettings, *, share_port
         ("grpc.max_allowed_incoming_connections", settings.max_connections),
         ("grpc.so_reuseport", int(share_port)),
     ]
+    check_address(settings.listen, share_port=share_port)
     server = grpc.aio.server(options=options)
     port = _listen(server, settings)
     connections = Connections(port)
@@ -118,14 +116,26 @@ async def _make_room(connections: Connections, count_max: int) -> None:
 
 
 def _listen(server: Any, settings: SchedulerSettings) -> int:
+    credentials = _credentials(settings)
     try:
-        if settings.tls_cert_file is None or settings.tls_key_file is None:
+        if credentials is None:
             port: int = server.add_insecure_port(settings.listen)
         else:
-            pair = (settings.tls_key_file.read_bytes(), settings.tls_cert_file.read_bytes())
-            port = server.add_secure_port(settings.listen, grpc.ssl_server_credentials([pair]))
-    except (RuntimeError, OSError) as error:
-        raise CannotListen(
-            f"cannot listen on {settings.listen}: is the address taken, or the certificate not readable? ({error})"
-        ) from error
+            port = server.add_secure_port(settings.listen, credentials)
+    except RuntimeError as error:
+        # The address could be bound a moment ago. With TLS, the certificate and its key are the other reason.
+        hint = "" if credentials is None else "; do the certificate and its key belong together?"
+        raise CannotListen(f"cannot listen on {settings.listen}: {error}{hint}") from error
     return port
+
+
+def _credentials(settings: SchedulerSettings) -> Any:
+    if settings.tls_cert_file is None or settings.tls_key_file is None:
+        return None
+    try:
+        pair = (settings.tls_key_file.read_bytes(), settings.tls_cert_file.read_bytes())
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen on {settings.listen}: the file {error.filename} cannot be read ({error.strerror})"
+        ) from error
+    return grpc.ssl_server_credentials([pair])

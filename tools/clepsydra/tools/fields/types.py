@@ -1,14 +1,15 @@
 """Types of fields that flags set: how a text is read, how the value is written to a message, how `get` shows it."""
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
 import click
 
+from clepsydra.core.limits import PAYLOAD_BYTES
 from clepsydra.core.times import duration, duration_us, timestamp, us_of
 from clepsydra.tools.format.durations import exact_duration, parse_duration_us
+from clepsydra.tools.format.terminal import is_closed
 from clepsydra.tools.format.text import counted, printable
 from clepsydra.tools.format.times import parse_time_us, rfc3339
 
@@ -54,13 +55,31 @@ def parse_content(text: str) -> bytes:
         # Python passes argument bytes that are not UTF-8 as surrogates; this restores them.
         return text.removeprefix("@").encode("utf-8", "surrogateescape")
     if text == "@-":
-        return sys.stdin.buffer.read()
+        if is_closed(sys.stdin):
+            raise ValueError("standard input is closed")
+        return _read_content(sys.stdin.buffer)
     try:
-        return Path(text[1:]).read_bytes()
+        with open(text[1:], "rb") as file:
+            return _read_content(file)
     except OSError as error:
         raise ValueError(
             f"the file {text[1:]!r} cannot be read ({error.strerror}); write @@ for a text that starts with @"
         ) from error
+
+
+def _read_content(file: BinaryIO) -> bytes:
+    """All of a file, as long as the API accepts it: a device may have no end."""
+    content = file.read(PAYLOAD_BYTES + 1)
+    if len(content) > PAYLOAD_BYTES:
+        raise ValueError(f"it is longer than {PAYLOAD_BYTES:,} bytes, the most that the API accepts")
+    return content
+
+
+def parse_name(text: str) -> str:
+    """An id, a name, a URL: anything but nothing."""
+    if not text:
+        raise ValueError("it is empty; is a variable of the shell not set?")
+    return text
 
 
 def pair_parser(separator: str, example: str) -> Callable[[str], tuple[str, str]]:
@@ -81,6 +100,15 @@ def pair_parser(separator: str, example: str) -> Callable[[str], tuple[str, str]
     return parse
 
 
+def _distinct(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise click.UsageError(f"--label {twice} is given twice: a label has one value")
+    return values
+
+
 def constant(value: Any) -> FieldType:
     """A flag without text: it always writes this value."""
     return FieldType(None, show=str, write=lambda message, name, _: setattr(message, name, value))
@@ -97,6 +125,9 @@ TIME = FieldType(
     write=lambda message, name, us: getattr(message, name).CopyFrom(timestamp(us)),
 )
 TEXT = FieldType(click.STRING, show=printable)
+# A text that is never empty on purpose. An empty one is a variable of the shell that is not set.
+NAME_PARAMETER = Parsed("text", parse_name)
+NAME = FieldType(NAME_PARAMETER, show=printable)
 # A whole number; 0 is unlimited.
 LIMIT = FieldType(click.IntRange(min=0), show=lambda number: f"{number:,}" if number else "no limit")
 DECIMAL = FieldType(click.FLOAT, show=lambda number: f"{number:g}")
@@ -105,6 +136,6 @@ CONTENT = FieldType(Parsed("text|@file", parse_content), show=lambda content: co
 LABELS = FieldType(
     Parsed("key=value", pair_parser("=", "team=billing")),
     show=lambda labels: ", ".join(f"{key}={printable(labels[key])}" for key in sorted(labels)),
-    write=lambda message, name, pairs: getattr(message, name).update(dict(pairs)),
+    write=lambda message, name, pairs: getattr(message, name).update(_distinct(pairs)),
     is_repeated=True,
 )

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from clepsydra.tools.format.terminal import allows_escapes
+
 # In a pipe a table is as wide as it needs to be: nothing is cut or wrapped.
 _PIPE_WIDTH = 1000
 
@@ -18,7 +20,9 @@ class _Console(Console):
 
 
 def console() -> Console:
-    return _Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    # Without a colour system rich writes no escape sequences. NO_COLOR alone would leave bold text.
+    return _Console(highlight=False, width=width, color_system="auto" if allows_escapes(sys.stdout) else None)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Text | str]], right: Sequence[str] = ()) -> Table:

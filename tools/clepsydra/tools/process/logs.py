@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from clepsydra.tools.format.terminal import allows_escapes
 from clepsydra.tools.process.log_stream import LogStream
 from clepsydra.tools.settings.model import LogSettings
 
@@ -27,7 +28,7 @@ def configure_logs(settings: LogSettings) -> FilteringBoundLogger:
     """Set up logging for this process, once, and return its logger."""
     stream = LogStream(sys.stderr)
     level = logging.getLevelNamesMapping()[settings.level.upper()]
-    processors = [stream.add_lost_lines, *_rendering(settings, stream.isatty())]
+    processors = [stream.add_lost_lines, *_rendering(settings, stream)]
     structlog.configure(
         processors=[*_SHARED, *processors],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -39,9 +40,9 @@ def configure_logs(settings: LogSettings) -> FilteringBoundLogger:
     return logger
 
 
-def _rendering(settings: LogSettings, on_terminal: bool) -> list[Processor]:
-    if settings.format == "text" or (settings.format == "auto" and on_terminal):
-        return [structlog.dev.ConsoleRenderer(colors=on_terminal)]
+def _rendering(settings: LogSettings, stream: LogStream) -> list[Processor]:
+    if settings.format == "text" or (settings.format == "auto" and stream.isatty()):
+        return [structlog.dev.ConsoleRenderer(colors=allows_escapes(stream))]
     return [_TRACEBACKS, _order_keys, structlog.processors.JSONRenderer(ensure_ascii=False)]
 
 

@@ -29,7 +29,8 @@ async def run_scheduler(
     share_port: bool = False,
 ) -> None:
     """Serve the API. `when_ready` receives the address, with the port that was chosen if the settings say 0."""
-    from clepsydra.scheduler.api.server import CannotListen, serve
+    from clepsydra.scheduler.api.listening import CannotListen
+    from clepsydra.scheduler.api.server import serve
     from clepsydra.scheduler.service import Scheduler
 
     clock = DisciplinedClock(SystemClock())
@@ -52,6 +53,16 @@ async def run_scheduler(
             task.cancel()
         await server.stop(settings.scheduler.stop_grace_ms / 1000)
         log.info("the scheduler has stopped")
+
+
+def check_listen(settings: Settings) -> None:
+    """Fail now, with the reason, if the scheduler's address cannot be listened on: before anything else is done."""
+    from clepsydra.scheduler.api.listening import CannotListen, check_address
+
+    try:
+        check_address(settings.scheduler.listen)
+    except CannotListen as error:
+        raise Failure(str(error), Exit.UNAVAILABLE) from error
 
 
 async def run_worker(

@@ -27,6 +27,8 @@ def _setting_flag(key: str, *names: str, **attributes: Any) -> Callable[[_Comman
 
 
 def _keep_config(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    if value == "":
+        raise click.BadParameter("it is empty; is a variable of the shell not set?")
     ctx.meta[_CONFIG] = value
 
 

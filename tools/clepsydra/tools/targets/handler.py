@@ -1,13 +1,13 @@
 """Flags of a call of a Python handler."""
 
 from clepsydra.tools.fields.flag import SpecFlag
-from clepsydra.tools.fields.types import CONTENT, TEXT
+from clepsydra.tools.fields.types import CONTENT, NAME
 
 FLAGS = (
     SpecFlag(
         "--handler",
         "spec.handler.name",
-        TEXT,
+        NAME,
         "Call the Python handler with this name.",
         metavar="NAME",
         one_of="target",
@@ -17,7 +17,7 @@ FLAGS = (
     SpecFlag(
         "--content-type",
         "spec.handler.content_type",
-        TEXT,
+        NAME,
         "The media type of the payload.",
         metavar="TYPE",
         needs="--handler",

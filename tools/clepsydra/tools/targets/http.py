@@ -1,7 +1,7 @@
 """Flags of an HTTP request."""
 
 from clepsydra.tools.fields.flag import SpecFlag
-from clepsydra.tools.fields.types import CONTENT, TEXT, FieldType, Parsed, pair_parser
+from clepsydra.tools.fields.types import CONTENT, NAME, FieldType, Parsed, pair_parser
 from clepsydra.v1.action_pb2 import HttpHeader
 
 # Only the names are shown: values may be secret. `get --json` prints them.
@@ -16,7 +16,7 @@ FLAGS = (
     SpecFlag(
         "--http",
         "spec.http.url",
-        TEXT,
+        NAME,
         "Send a request to this URL.",
         metavar="URL",
         one_of="target",
@@ -25,7 +25,7 @@ FLAGS = (
     SpecFlag(
         "--method",
         "spec.http.method",
-        TEXT,
+        NAME,
         "The HTTP method. [default: POST with a body, GET without]",
         metavar="METHOD",
         needs="--http",

@@ -97,6 +97,7 @@ class Pool:
         for needs, count in Counter(map(self._needs, attempts)).items():
             granted[needs] = min(count, needs.room())
             needs.take(granted[needs])
+            needs.begun += granted[needs]
             self._take_places(granted[needs])
         assert self.room >= 0, "a place is taken before an attempt begins"
         if sum(granted.values()) == len(attempts):

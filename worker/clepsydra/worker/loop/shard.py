@@ -8,6 +8,7 @@ from clepsydra.core.limits import READ_OVERLAP_US
 from clepsydra.core.times import MINUTE_US
 from clepsydra.store.port import Due, Queue, Row
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.loop.admission import Admission
 from clepsydra.worker.loop.backlog import Backlog, Start
 from clepsydra.worker.loop.heartbeat import HeldLock
 from clepsydra.worker.loop.waiting_rows import position_of
@@ -47,6 +48,7 @@ class Shard:
         self.lock = lock
         self.writer = writer
         self.backlog = backlog
+        self.admission = Admission()
         self.since_us = now_us
         self.incoming = ReadCursor(now_us)
         self.processing = ReadCursor(now_us)
@@ -66,9 +68,22 @@ class Shard:
     def take_due(self, now_us: int, limit: int) -> list[Due]:
         """Take rows that waited and can begin now, and then those that have come due since they were read."""
         waited = self.backlog.waiting.take(limit) if self.backlog.waiting else []
-        count = min(limit - len(waited), bisect_right(self.ahead, now_us, key=_due_at_us))
-        due, self.ahead = self.ahead[:count], self.ahead[count:]
+        limit -= len(waited)
+        count = bisect_right(self.ahead, now_us, key=_due_at_us)
+        tried = self.admission.limit(now_us, limit)
+        if tried < min(limit, count):
+            return waited + self._take_some(tried, count, limit, now_us)
+        due, self.ahead = self.ahead[: min(limit, count)], self.ahead[min(limit, count) :]
         return waited + due if waited else due
+
+    def _take_some(self, tried: int, count: int, limit: int, now_us: int) -> list[Due]:
+        """Not all of the `count` rows that are due: so many of those that are overdue, and those that are not."""
+        overdue = bisect_right(self.ahead, self.admission.overdue_before_us(now_us), hi=count, key=_due_at_us)
+        tried = min(tried, overdue)
+        until = min(count, overdue + limit - tried)
+        due = self.ahead[:tried] + self.ahead[overdue:until]
+        self.ahead = self.ahead[tried:overdue] + self.ahead[until:]
+        return due
 
     def has_due(self, now_us: int) -> bool:
         """Whether rows have come due since they were read. Rows that cannot begin are not among them."""

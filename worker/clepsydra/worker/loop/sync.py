@@ -142,7 +142,7 @@ class SyncLoop:
 
     def freed(self) -> None:
         """Something was given back that rows wait for."""
-        if self.shard is not None and self.shard.backlog.waiting:
+        if self.shard is not None and (self.shard.backlog.waiting or self.shard.ahead):
             self._wait.interrupt()
 
     async def _acquire(self) -> Shard | None:
@@ -209,7 +209,7 @@ class SyncLoop:
         has_backlog = len(page.due) >= limit
         due_already = [due for due in live if not has_backlog and due.row.scheduled_at_us <= now_us]
         migrating = [due for due in live if has_backlog or due.row.scheduled_at_us > now_us]
-        room = max(0, min(limit - len(page.due), self._room()))
+        room = shard.admission.limit(now_us, max(0, min(limit - len(page.due), self._room())))
         begun_at_once, left_behind = due_already[:room], due_already[room:]
         shard.keep_read(start, left_behind, [due for due in page.due if due.action is not None])
         begins, refused = self._plan(shard, begun_at_once)
@@ -245,6 +245,7 @@ class SyncLoop:
         if not lacking:
             return begins, []
         refused = [(needs, rows[n]) for n, needs in lacking.items()]
+        shard.admission.refused(refused[-1][0], now_us)
         return [begin for n, begin in enumerate(begins) if n not in lacking], refused
 
     async def _set_waiting(self, shard: Shard, refused: Sequence[Refused]) -> None:
@@ -300,9 +301,13 @@ class SyncLoop:
         if pause_us > 0:
             if await self._wait.wait(self._store.wait(shard.shard_id, seconds(pause_us))):
                 shard.read_now()
-        elif self._pool.room == 0 and shard.has_due(now_us):
+        elif not shard.has_due(now_us):
+            return
+        elif self._pool.room == 0:
             await self._wait.wait(self._pool.wait_for_room(seconds(_WAIT_FOR_ROOM_US)))
             shard.waited_for_room_us += self._clock.now_us() - now_us
+        elif (pause_us := shard.admission.pause_us(now_us)) > 0:
+            await self._wait.wait(asyncio.sleep(seconds(pause_us)))
 
     async def _wait_without_shard(self) -> None:
         self._iterations_without_shard += 1

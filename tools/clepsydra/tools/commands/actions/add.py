@@ -7,8 +7,10 @@ import click
 from clepsydra.core.clock import SystemClock
 from clepsydra.tools.client import Client, scheduler_client
 from clepsydra.tools.commands.actions.action_file import ActionFile
+from clepsydra.tools.commands.actions.each_action import request_id_flag
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.fields.flag import SpecFlag
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.actions import format_change
 from clepsydra.tools.format.json_output import print_message
 from clepsydra.tools.format.progress import ProgressCounter
@@ -36,10 +38,10 @@ line of --from-file is one new action in JSON: meta and spec, as `clepsydra get 
 With --request-id, each line gets that id and its line number, so that the same file can be added again after an
 interruption. `clepsydra import` takes over actions with their status.""",
 )
-@click.argument("action_id", metavar="[ID]", required=False)
+@click.argument("action_id", metavar="[ID]", required=False, type=NAME_PARAMETER)
 @spec_flags
 @click.option("--from-file", metavar="FILE", help="Add every action of a file of JSON lines; - is standard input.")
-@click.option("--request-id", default="", help="Makes it safe to repeat the call.")
+@request_id_flag
 @click.option("--validate-only", is_flag=True, help="Check everything and add nothing.")
 @flags.as_json
 @flags.server

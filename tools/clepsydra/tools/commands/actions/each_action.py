@@ -1,15 +1,31 @@
 """What commands that take ids have in common."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
 from clepsydra.tools.client import Client, scheduler_client
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.settings.model import Settings
 
-etag_flag = click.option("--etag", default="", help="Refuse if the action has another etag.")
-request_id_flag = click.option("--request-id", default="", help="Makes it safe to repeat the call.")
+
+def etag_flag(command: Any) -> Any:
+    return _optional_name("--etag", "Refuse if the action has another etag.")(command)
+
+
+def request_id_flag(command: Any) -> Any:
+    return _optional_name("--request-id", "Makes it safe to repeat the call.")(command)
+
+
+def _optional_name(flag: str, help_text: str) -> Any:
+    """Not given, it is an empty text. Given as an empty text, it would silently not have its effect."""
+
+    def keep(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
+        return value or ""
+
+    return click.option(flag, type=NAME_PARAMETER, metavar="TEXT", callback=keep, help=help_text)
 
 
 def check_one_action(action_ids: Sequence[str], etag: str, request_id: str) -> None:

@@ -2,11 +2,13 @@
 
 import click
 
+from clepsydra.core.action.occurrence import keep_key
 from clepsydra.core.action.state_machine import ENDED
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.output_file import open_output
 from clepsydra.tools.commands.actions.pages import pages
 from clepsydra.tools.exits import Exit
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.json_output import message_line
 from clepsydra.tools.format.progress import ProgressCounter
 from clepsydra.tools.format.text import counted
@@ -31,8 +33,14 @@ payloads), so only you can read it.
 
 Stop the workers first, if the actions are to move: an action that runs after it was exported runs again elsewhere.""",
 )
-@click.argument("file", metavar="[FILE]", required=False)
-@click.option("--output", "-o", metavar="FILE", help="The file to write; - or none is the standard output.")
+@click.argument("file", metavar="[FILE]", required=False, type=NAME_PARAMETER)
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    type=NAME_PARAMETER,
+    help="The file to write; - or none is the standard output.",
+)
 @click.option(
     "--ended/--no-ended", default=True, help="Write ended actions too, which `import` leaves out unless asked for."
 )
@@ -56,6 +64,7 @@ def export_command(settings: Settings, file: str | None, output: str | None, end
                 elif action.status.state in ENDED and not ended:
                     left_out += 1
                 else:
+                    keep_key(action.status, action.meta.guid)
                     stream.write(message_line(action))
                     written += 1
                     paused += action.status.state == action_pb2.PAUSED

@@ -14,6 +14,7 @@ from clepsydra.core.action.state_machine import ENDED
 from clepsydra.tools.client import Client, scheduler_client
 from clepsydra.tools.commands.actions.action_file import ActionFile
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.json_output import print_json
 from clepsydra.tools.format.progress import ProgressCounter
 from clepsydra.tools.settings import flags
@@ -57,7 +58,7 @@ An import that was interrupted, by whatever, goes on with the same command: what
 replace, an action that an earlier run of the same import has taken is not set back; --request-id tells imports apart,
 if the same lines are to be imported once more.""",
 )
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=NAME_PARAMETER)
 @click.option(
     "--existing",
     type=click.Choice(["skip", "replace", "error"]),
@@ -66,16 +67,22 @@ if the same lines are to be imported once more.""",
     help="What to do with an action whose id exists.",
 )
 @click.option("--ended", is_flag=True, help="Take ended actions too: as a record, they do not run again.")
-@click.option("--request-id", default="", help="A name of this import.")
+@click.option("--request-id", type=NAME_PARAMETER, help="A name of this import.")
 @click.option("--validate-only", is_flag=True, help="Check everything and import nothing.")
 @flags.as_json
 @flags.server
 @flags.with_settings
 def import_command(
-    settings: Settings, file: str, existing: str, ended: bool, request_id: str, validate_only: bool, as_json: bool
+    settings: Settings,
+    file: str,
+    existing: str,
+    ended: bool,
+    request_id: str | None,
+    validate_only: bool,
+    as_json: bool,
 ) -> int:
     """Take over the actions of an export, with their status. FILE - is the standard input."""
-    actions = _Import(file, existing, ended, request_id, validate_only)
+    actions = _Import(file, existing, ended, request_id or "", validate_only)
     with scheduler_client(settings) as client:
         stopped_by = actions.run(client)
     actions.print_summary(as_json)
@@ -113,6 +120,8 @@ class _Import:
             return signal.SIGTERM if interrupted.args else signal.SIGINT
         except Failure as error:
             self._progress.clear()
+            if error.code is not Exit.UNAVAILABLE and not self.counts:
+                raise
             raise Failure(f"{error}\n  {self._how_to_go_on()}", error.code) from error
         self._progress.clear()
         return None

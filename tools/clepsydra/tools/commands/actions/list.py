@@ -1,16 +1,28 @@
 """`clepsydra list`: lists actions."""
 
+import sys
+
 import click
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.pages import pages
 from clepsydra.tools.format.actions import format_next, format_recurrence, format_state, format_target
-from clepsydra.tools.format.json_output import print_message
-from clepsydra.tools.format.tables import console, table
+from clepsydra.tools.format.json_output import message_line
+from clepsydra.tools.format.streamed_table import Column, StreamedTable
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
 from clepsydra.v1.action_pb2 import ScheduledAction
+
+# On a narrow terminal, the target is cut first and the recurrence next. Id, state and time are always whole.
+_COLUMNS = (
+    Column("ID"),
+    Column("STATE"),
+    Column("NEXT"),
+    Column("RUNS", cut_first=1, is_right_aligned=True),
+    Column("RECURRENCE", cut_first=2),
+    Column("TARGET", cut_first=3),
+)
 
 
 @click.command(
@@ -21,7 +33,8 @@ Examples:
   clepsydra list --all --json > actions.jsonl
   clepsydra list --limit 20 --page-token TOKEN
 
-The order is stable, but it is not the order of creation. --json prints one action a line.""",
+The order is stable, but it is not the order of creation. Actions are printed page by page as they come. On a narrow
+terminal, TARGET and RECURRENCE are cut; in a pipe nothing is. --json prints one action a line.""",
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most actions to list.")
 @click.option("--all", "everything", is_flag=True, help="List all actions.")
@@ -31,21 +44,18 @@ The order is stable, but it is not the order of creation. --json prints one acti
 @flags.with_settings
 def list_command(settings: Settings, limit: int, everything: bool, page_token: str, as_json: bool) -> None:
     """List actions with their states."""
-    rows = []
     running = 0
     next_token = ""
+    clock, table = SystemClock(), StreamedTable.on_stdout(_COLUMNS)
     with scheduler_client(settings) as client:
-        now_us = SystemClock().now_us()
         for page in pages(client, None if everything else limit, page_token):
             next_token = page.next_page_token
-            for action in page.actions:
-                running += action.HasField("running")
-                if as_json:
-                    print_message(action, in_one_line=True)
-                else:
-                    rows.append(_row(action, now_us))
-    if not as_json:
-        console().print(table(["ID", "STATE", "NEXT", "RUNS", "RECURRENCE", "TARGET"], rows, right=["RUNS"]))
+            running += sum(action.HasField("running") for action in page.actions)
+            if as_json:
+                sys.stdout.buffer.write(b"".join(map(message_line, page.actions)))
+            else:
+                now_us = clock.now_us()
+                table.add_page([_row(action, now_us) for action in page.actions])
     if running:
         click.echo(f"{running} {'is' if running == 1 else 'are'} running.", err=True)
     if next_token:

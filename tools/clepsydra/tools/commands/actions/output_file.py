@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.format.terminal import is_closed
 
 # What is exported can contain secrets of users.
 _MODE = 0o600
@@ -17,6 +18,8 @@ _MODE = 0o600
 def open_output(name: str) -> Iterator[BinaryIO]:
     """Open a file for writing; the name - is the standard output. A regular file gets its name when it is complete."""
     if name == "-":
+        if is_closed(sys.stdout):
+            raise Failure("the standard output is closed: name a file", Exit.USAGE)
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

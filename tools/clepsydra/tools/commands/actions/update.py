@@ -8,7 +8,9 @@ from clepsydra.core.clock import SystemClock
 from clepsydra.tools.action_ids import id_argument
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.action_file import read_action
+from clepsydra.tools.commands.actions.each_action import etag_flag, request_id_flag
 from clepsydra.tools.fields.flag import SpecFlag
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.actions import format_change, format_plan_effect
 from clepsydra.tools.format.json_output import print_message
 from clepsydra.tools.settings import flags
@@ -37,11 +39,13 @@ spec.retry.max_elapsed or meta.labels.""",
 @id_argument
 @spec_flags
 @click.option("--once", is_flag=True, help="Run only once: the action is no longer periodic.")
-@click.option("--clear", metavar="PATH", multiple=True, help="Reset a field to its default; may be repeated.")
+@click.option(
+    "--clear", metavar="PATH", type=NAME_PARAMETER, multiple=True, help="Reset a field to its default; may be repeated."
+)
 @click.option("--from-file", metavar="FILE", help="The whole action in JSON; - is standard input.")
-@click.option("--etag", default="", help="Refuse if the action has another etag.")
+@etag_flag
 @click.option("--allow-missing", is_flag=True, help="Add the action if there is none.")
-@click.option("--request-id", default="", help="Makes it safe to repeat the call.")
+@request_id_flag
 @click.option("--validate-only", is_flag=True, help="Check everything and change nothing.")
 @flags.as_json
 @flags.server

@@ -1,6 +1,7 @@
 """`clepsydra locks`: shows the shard locks."""
 
 import asyncio
+import sys
 
 import click
 from rich.live import Live
@@ -12,6 +13,7 @@ from clepsydra.store.port import Store
 from clepsydra.tools.format.json_output import print_json
 from clepsydra.tools.format.shards import COLUMN_NAMES, RIGHT_ALIGNED, Shard, ShardState
 from clepsydra.tools.format.tables import console, table
+from clepsydra.tools.format.terminal import allows_escapes
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
 from clepsydra.tools.stores import readable_store
@@ -54,7 +56,7 @@ async def _show(settings: Settings, watch_s: float | None, as_json: bool) -> Non
     async with readable_store(settings.store) as store:
         if watch_s is None:
             _print(await _shards(store, lock_life_us), as_json, in_one_line=False)
-        elif as_json or not screen.is_terminal:
+        elif as_json or not allows_escapes(sys.stdout):
             while True:
                 _print(await _shards(store, lock_life_us), as_json, in_one_line=True)
                 await asyncio.sleep(watch_s)

@@ -10,7 +10,7 @@ import click
 from clepsydra.store.url import install_store
 from clepsydra.store.url_options import without_password
 from clepsydra.tools.process.logs import configure_logs
-from clepsydra.tools.process.parts import load_handlers, run_scheduler, run_worker
+from clepsydra.tools.process.parts import check_listen, load_handlers, run_scheduler, run_worker
 from clepsydra.tools.process.server import run_parts, run_server
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import SETTINGS, Settings
@@ -42,16 +42,33 @@ def up_command(settings: Settings) -> None:
     log = configure_logs(settings.log)
     load_handlers(settings.worker, log)
 
+    check_listen(settings)
+
     async def serve(stop: asyncio.Event) -> None:
         await install_store(settings.store, None)
         async with writable_store(settings.store) as store:
-            await run_parts(
-                stop,
-                run_scheduler(store, settings, stop, lambda address: _announce(address, settings, store.shards), log),
-                run_worker(store, settings.worker, stop, log),
-            )
+            listening = asyncio.Event()
+
+            def when_ready(address: str) -> None:
+                _announce(address, settings, store.shards)
+                listening.set()
+
+            async def work() -> None:
+                # No attempt begins in a process that is about to fail because it cannot listen.
+                if await _happens_before(listening, stop):
+                    await run_worker(store, settings.worker, stop, log)
+
+            await run_parts(stop, run_scheduler(store, settings, stop, when_ready, log), work())
 
     run_server(serve, log)
+
+
+async def _happens_before(awaited: asyncio.Event, stop: asyncio.Event) -> bool:
+    events = [asyncio.ensure_future(event.wait()) for event in (awaited, stop)]
+    await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
+    for event in events:
+        event.cancel()
+    return awaited.is_set() and not stop.is_set()
 
 
 def _announce(address: str, settings: Settings, shards: int) -> None:
