@@ -7,7 +7,7 @@ from itertools import product
 from tests.interleaving.world import Shape
 
 _CREATE = ("create", 0)
-_KINDS = ("update", "retarget", "settings", "delete", "pause", "run", "cancel")
+_KINDS = ("update", "retarget", "chain", "settings", "delete", "pause", "run", "cancel")
 _SECOND_KINDS = ("create", "update", "retarget", "settings", "delete", "pause", "resume", "run", "cancel")
 
 # How much may go wrong in a world.
@@ -28,6 +28,8 @@ def few_worlds() -> Iterator[Shape]:
     yield replace(_TROUBLE, calls=(_CREATE, ("cancel", 0)), periodic=True)
     yield replace(_NOTHING, calls=(_CREATE, ("cancel", 0), ("update", 0)), overlapping=True)
     yield replace(_NOTHING, calls=(_CREATE, ("update", 0), ("delete", 0)), overlapping=True)
+    yield replace(_NOTHING, calls=(_CREATE, ("chain", 0), ("settings", 0)), overlapping=True)
+    yield replace(_TROUBLE, calls=(_CREATE, ("chain", 0)))
     yield replace(_NOTHING, calls=(_CREATE, ("pause", 0), ("resume", 0)), shards=2)
     yield replace(_NOTHING, calls=(_CREATE, ("create", 1), ("delete", 0)))
 

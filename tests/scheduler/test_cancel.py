@@ -1,5 +1,7 @@
 """A cancellation ends the occurrence that it saw, says what it found, and never touches a later one."""
 
+import asyncio
+
 import pytest
 
 from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US, duration, timestamp, us_of
@@ -95,6 +97,16 @@ async def test_an_attempt_that_ended_a_moment_before_keeps_its_outcome(desk: Des
         assert (status.counters.succeeded_attempts, status.counters.cancelled_occurrences) == (1, 0)
         assert status.last_attempt.outcome == Attempt.SUCCESS
         await desk.delete()
+
+
+@story
+async def test_two_cancellations_at_once_end_one_occurrence(desk: Desk) -> None:
+    """They are written together. The second is planned on what the first writes, but it saw what the first saw."""
+    await desk.scheduler.create(a_create(spec=now_spec(periodic=True)))
+    await AWorker(desk).begin()
+    both = await asyncio.gather(*(desk.scheduler.cancel(cancel()) for _ in range(2)), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in both) == ["CancelActionResponse", "OccurrenceEnded"]
+    assert (await desk.get()).status.counters.cancelled_occurrences == 1
 
 
 @story

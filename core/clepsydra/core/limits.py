@@ -28,6 +28,7 @@ STREAMS = 100
 
 ERROR_TEXT_LENGTH = 2048
 APPLIED_REQUESTS = 8
+RECENT_REQUESTS = 64
 
 # A store call may be retried for this long, and a store refuses a `put` that is older. Whatever must outlive the
 # longest retry (a tombstone, the overlap of reads) outlives it with a margin.
