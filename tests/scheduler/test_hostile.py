@@ -18,7 +18,7 @@ from benchmarks.hostile.wire import (
     message_head,
     reset_frame,
 )
-from clepsydra.core.limits import BATCH_ITEMS, ITEM_BYTES, ITEM_ENTRIES, REQUEST_BYTES, STREAMS
+from clepsydra.core.limits import BATCH_ITEMS, ITEM_BYTES, ITEM_ENTRIES, METADATA_BYTES, REQUEST_BYTES, STREAMS
 from clepsydra.scheduler.api.endpoint import SERVICE
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
 from tests.scheduler.desk import a_create
@@ -197,6 +197,15 @@ async def test_reflection_refuses_what_it_cannot_read() -> None:
             code, message, _ = await refusal(asked.read())
             assert code is INVALID_ARGUMENT
             assert "ServerReflectionRequest" in message or "must not be larger than 65,536 bytes" in message
+
+
+async def test_headers_that_are_too_large_are_refused() -> None:
+    async with line() as client:
+        await client.stub.CreateAction(a_create("a"), metadata=[("x", "a" * (METADATA_BYTES // 2))])
+        call = client.stub.CreateAction(a_create("b"), metadata=[("x", "a" * METADATA_BYTES)])
+        code, _, _ = await refusal(call)
+
+    assert code is RESOURCE_EXHAUSTED
 
 
 # What does not come to its end

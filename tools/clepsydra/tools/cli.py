@@ -17,6 +17,7 @@ import click
 from clepsydra.store.errors import OtherShards, StoreError, WrongUrl
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.format.terminal import open_closed_streams
+from clepsydra.tools.format.text import printable
 
 
 class Entry(NamedTuple):
@@ -51,6 +52,7 @@ _SECTIONS: dict[str, dict[str, Entry]] = {
         "locks": Entry("Show which worker holds which shard, and what waits there."),
         "stats": Entry("Count what is in a store."),
         "audit": Entry("Check that every action has exactly one live row."),
+        "backup": Entry("Copy a SQLite store while it is in use."),
         "config": Entry("Show the settings, and the origin of each."),
     },
 }
@@ -170,7 +172,7 @@ def _one_sentence(message: str) -> str:
 
 
 def _fail(sentences: str, code: Exit) -> int:
-    for sentence in sentences.splitlines():
+    for sentence in map(printable, sentences.splitlines()):
         # An indented line belongs to the sentence before it.
         click.echo(sentence if sentence.startswith(" ") else f"clepsydra: {sentence}", err=True)
     return code

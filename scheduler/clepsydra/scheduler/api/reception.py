@@ -25,6 +25,8 @@ _LOOK_INTERVAL_S = 0.02
 # A connection that begins more calls than this in a second, of which the requests never come, is ended.
 _WASTED_PER_S = 300
 
+_WARNING_INTERVAL_S = 1.0
+
 # What a call costs on its connection beside its message, roughly.
 _HEADERS_BYTES = 200
 
@@ -70,6 +72,8 @@ class Reception:
         self._wasted: Counter[str] = Counter()
         self._wasted_since_s = 0.0
         self._next_look: asyncio.TimerHandle | None = None
+        self._next_warning_s = 0.0
+        self._warnings_left_out = 0
 
     async def receive(self, context: Any) -> bytes:
         """The request of a call; raises a SchedulerError if it does not come as it should."""
@@ -152,7 +156,7 @@ class Reception:
 
     def _refuse_all_of(self, peer: str, reason: str) -> None:
         contexts = [context for context, late in self._late.items() if late.peer == peer]
-        _log.warning("unfinished requests are refused", reason=reason, peer=peer, calls=len(contexts))
+        self._warn("unfinished requests are refused", reason=reason, peer=peer, calls=len(contexts))
         for context in contexts:
             self._refuse(context, Overloaded(f"{reason}: send them one after the other, or a little later"))
         self._was_wasted(peer, len(contexts))
@@ -171,4 +175,15 @@ class Reception:
         if self._wasted[name] > _WASTED_PER_S and (peer := peer_of(name)) is not None:
             del self._wasted[name]
             if self._connections.end(peer):
-                _log.warning("a connection begins calls without finishing them, and is ended", peer=name)
+                self._warn("a connection begins calls without finishing them, and is ended", peer=name)
+
+    def _warn(self, event: str, **values: Any) -> None:
+        """Log at most one warning a second: a flood of calls must not become a flood of lines."""
+        now_s = self._loop.time()
+        if now_s < self._next_warning_s:
+            self._warnings_left_out += 1
+            return
+        if self._warnings_left_out:
+            values["warnings_left_out"] = self._warnings_left_out
+        self._warnings_left_out, self._next_warning_s = 0, now_s + _WARNING_INTERVAL_S
+        _log.warning(event, **values)

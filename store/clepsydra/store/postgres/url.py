@@ -8,7 +8,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from clepsydra.store.errors import WrongUrl
 from clepsydra.store.url_options import UrlOptions, without_password
@@ -19,6 +19,8 @@ CONNECT_TIMEOUT_DEFAULT_S = 5
 
 # PostgreSQL allows 63 bytes; the rest is for the prefix of the notification channel.
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+
+_PORT_MAX = 65535
 
 _OPTIONS = ("schema", "pool_size", "connect_timeout")
 _LIBPQ_OPTIONS = (
@@ -76,6 +78,7 @@ def parse_url(url: str) -> PostgresUrl:
     """
     place, _, query = url.partition("?")
     shown = without_password(place)
+    _check_hosts(place, shown)
     options = UrlOptions(query, shown, known=[*_OPTIONS, *_LIBPQ_OPTIONS, *_UNSUPPORTED_OPTIONS])
     schema = options.text("schema")
     schema = check_schema(SCHEMA_DEFAULT if schema is None else schema)
@@ -106,6 +109,21 @@ def check_schema(name: str) -> str:
             "and does not start with a digit"
         )
     return name
+
+
+def _check_hosts(place: str, shown: str) -> None:
+    """The driver's own message would quote what stands where a port is expected, which may be a part of a password."""
+    try:
+        hosts = urlsplit(place).netloc.rpartition("@")[2]
+    except ValueError:
+        hosts = ":"
+    for host in hosts.split(","):
+        port = host.rpartition("]")[2].rpartition(":")
+        if port[1] and not (port[2].isascii() and port[2].isdigit() and int(port[2]) <= _PORT_MAX):
+            raise WrongUrl(
+                f"the store URL {shown!r} has a host or a port that cannot be read: write "
+                "postgresql://user:password@host:5432/database, with %40, %2F and so on for signs in the password"
+            )
 
 
 def _check_unsupported(options: UrlOptions, shown: str) -> None:

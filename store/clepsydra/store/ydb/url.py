@@ -90,8 +90,9 @@ def parse_url(url: str) -> Location:
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS[parts.scheme]
-    except ValueError as error:
-        raise WrongUrl(f"the store URL {shown!r} cannot be read ({error}): {_HOW}") from error
+    except ValueError:
+        # Its text would quote a part of the URL, which may be a password.
+        raise WrongUrl(f"the store URL {shown!r} cannot be read: {_HOW}") from None
     if not parts.hostname:
         raise WrongUrl(f"the store URL {shown!r} names no host: {_HOW}")
     if parts.fragment:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clepsydra.tools.format.terminal import allows_escapes
+from clepsydra.tools.format.text import printable
 
 # In a pipe a table is as wide as it needs to be: nothing is cut or wrapped.
 _PIPE_WIDTH = 1000
@@ -32,7 +33,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Text | str]], right: S
         made.add_column(column, justify="right" if column in right else "left", no_wrap=not sys.stdout.isatty())
     for row in rows:
         # rich takes square brackets in a str for markup; an id may contain them.
-        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        made.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
     return made
 
 
@@ -42,5 +43,5 @@ def name_value_table(pairs: Iterable[tuple[str, str]]) -> Table:
     made.add_column(style="bold", no_wrap=True)
     made.add_column(overflow="fold")
     for name, value in pairs:
-        made.add_row(Text(name), Text(value))
+        made.add_row(Text(name), Text(printable(value)))
     return made

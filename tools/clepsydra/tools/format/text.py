@@ -10,6 +10,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
+def printable_lines(text: str) -> str:
+    """The same, but lines stay lines: for what is written by this program and quotes others."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def counted(number: int, noun: str) -> str:
     """
     >>> counted(1, "row"), counted(2000, "row")

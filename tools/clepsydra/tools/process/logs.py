@@ -1,18 +1,25 @@
 """The log of a server on stderr: text for people on a terminal, JSON elsewhere.
 
-Lines that handlers and libraries write through Python's `logging` look the same.
+Lines that handlers and libraries write through Python's `logging` look the same. Whatever others have written, an
+error's text or a message, cannot begin a line or make the terminal obey it; and no traceback shows the values of
+variables, which contain payloads, headers and passwords of users.
 """
 
 import logging
 import sys
+import traceback
 from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from clepsydra.tools.format.json_output import json_text
 from clepsydra.tools.format.terminal import allows_escapes
+from clepsydra.tools.format.text import printable
 from clepsydra.tools.process.log_stream import LogStream
 from clepsydra.tools.settings.model import LogSettings
+
+_MANY_LINES = frozenset({"exception", "stack"})
 
 _SHARED: list[Processor] = [
     structlog.processors.add_log_level,
@@ -20,8 +27,9 @@ _SHARED: list[Processor] = [
     structlog.processors.StackInfoRenderer(),
 ]
 
-# Without the values of local variables: they contain payloads, headers and passwords of users.
-_TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+_JSON_TRACEBACKS = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
 
 
 def configure_logs(settings: LogSettings) -> FilteringBoundLogger:
@@ -42,8 +50,36 @@ def configure_logs(settings: LogSettings) -> FilteringBoundLogger:
 
 def _rendering(settings: LogSettings, stream: LogStream) -> list[Processor]:
     if settings.format == "text" or (settings.format == "auto" and stream.isatty()):
-        return [structlog.dev.ConsoleRenderer(colors=allows_escapes(stream))]
-    return [_TRACEBACKS, _order_keys, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        console = structlog.dev.ConsoleRenderer(
+            colors=allows_escapes(stream), exception_formatter=structlog.dev.plain_traceback, sort_keys=False
+        )
+        return [structlog.processors.ExceptionRenderer(_plain_traceback), _escape, console]
+    return [_JSON_TRACEBACKS, _order_keys, structlog.processors.JSONRenderer(serializer=_json)]
+
+
+def _json(event: EventDict, **_arguments: Any) -> str:
+    return json_text(event, default=repr)
+
+
+def _escape(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """Values in one line each. The lines of a traceback or stack are indented: none looks like a line of the log."""
+    return {
+        key: _indented(value) if key in _MANY_LINES else printable(value) if isinstance(value, str) else _shown(value)
+        for key, value in event.items()
+    }
+
+
+def _shown(value: Any) -> Any:
+    """What is not text is shown by its representation, which may hold anything as well."""
+    return value if isinstance(value, bool | int | float | None) else printable(repr(value))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {printable(line)}" for line in str(text).splitlines())
+
+
+def _plain_traceback(exc_info: Any) -> str:
+    return "".join(traceback.TracebackException(*exc_info, capture_locals=False, compact=True).format())
 
 
 def _order_keys(_logger: Any, _method: str, event: EventDict) -> EventDict:

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from clepsydra.core.lifecycle import FASTPATH_VARIABLE
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.format.json_output import json_text
 from clepsydra.tools.settings.model import PREFIX, SECTIONS, SETTINGS, Setting, Settings
 
 CONFIG_VARIABLE = PREFIX + "CONFIG"
@@ -152,7 +153,10 @@ def _sentence(given: Mapping[tuple[str, ...], GivenValue], detail: ErrorDetails)
 def _wrong_value(key: str, origin: str, detail: ErrorDetails) -> str:
     if detail["type"] == "value_error":
         return f"{origin}: {_reason(detail)}"
-    value = json.dumps(detail["input"], default=str, ensure_ascii=False)
+    given = detail["input"]
+    # A list or a table that was given for a store may hold a password.
+    may_be_secret = key == "store" and not isinstance(given, int | float)
+    value = type(given).__name__ if may_be_secret else json_text(given, default=str)
     return f"{origin}: {key} {_reason(detail)}, not {value}"
 
 

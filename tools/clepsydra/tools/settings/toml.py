@@ -1,13 +1,18 @@
 """The settings as a TOML file: each with its description, its value and its origin. The loader can read it back."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from clepsydra.store.url_options import without_password
+from clepsydra.tools.format.json_output import json_text
 from clepsydra.tools.settings.loader import LoadedSettings
 from clepsydra.tools.settings.model import SETTINGS, Setting
+
+# How JSON escapes a character beyond the first 65,536.
+_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
 
 
 def as_toml(loaded: LoadedSettings) -> str:
@@ -41,6 +46,11 @@ def _toml_value(value: str | int | bool | Path) -> str:
     >>> _toml_value(True), _toml_value(30_000), _toml_value('a "b"')
     ('true', '30000', '"a \\\\"b\\\\""')
     """
-    # JSON text is TOML text, except for DEL: JSON does not escape this control character.
-    written = json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
-    return written.replace("\x7f", "\\u007f")
+    # JSON text is TOML text, except for characters that JSON escapes by two: TOML has another escape for these.
+    written = json_text(str(value) if isinstance(value, Path) else value)
+    return _PAIR.sub(_long_escape, written)
+
+
+def _long_escape(pair: re.Match[str]) -> str:
+    character = json.loads(f'"{pair[0]}"')
+    return f"\\U{ord(character):08x}"

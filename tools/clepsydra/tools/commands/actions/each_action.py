@@ -8,6 +8,7 @@ import click
 from clepsydra.tools.client import Client, scheduler_client
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.fields.types import NAME_PARAMETER
+from clepsydra.tools.format.text import printable_lines
 from clepsydra.tools.settings.model import Settings
 
 ids_argument = click.argument("action_ids", metavar="ID...", nargs=-1, required=True, type=NAME_PARAMETER)
@@ -47,6 +48,6 @@ def for_each_action(settings: Settings, action_ids: Sequence[str], call: Callabl
             except Failure as error:
                 if len(action_ids) == 1 or error.code is Exit.UNAVAILABLE:
                     raise
-                click.echo(f"clepsydra: {error}", err=True)
+                click.echo(printable_lines(f"clepsydra: {error}"), err=True)
                 code = code or error.code
     return code
