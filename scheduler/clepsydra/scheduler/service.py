@@ -159,8 +159,9 @@ class Scheduler:
     async def cancel(self, request: CancelActionRequest, remaining_s: float | None = None) -> CancelActionResponse:
         _check(request)
         [stored] = await self._pipeline.look([request.id], self._deadline_us(remaining_s))
-        seen = None if stored is None else await self._inspections.seen_attempt(decode(stored).action)
-        mutation = Cancel(request, self._stamp(), seen)
+        seen = None if stored is None else decode(stored).action
+        attempt = None if seen is None else await self._inspections.seen_attempt(seen)
+        mutation = Cancel(request, self._stamp(), seen, attempt)
         action = to_message(await self._change(mutation, remaining_s))
         cancelled = (
             CancelActionResponse.RUNNING_ATTEMPT
