@@ -41,7 +41,7 @@ from tests.postgres.server import running
 
 WITHIN_US = 2 * SECOND_US
 _CLOCK = SystemClock()
-_CALL_US = 6 * MILLISECOND_US
+_BETWEEN_CALLS_US = 10 * MILLISECOND_US
 
 
 class Note(NamedTuple):
@@ -57,9 +57,13 @@ class Found(NamedTuple):
     kind: str
     took_us: list[int]
     wrong: list[str]
+    # What the callers were told, where that is not the same for all.
+    told: str = ""
 
     def line(self) -> str:
-        took_ms = [us / 1000 for us in self.took_us] or [0.0]
+        if self.told:
+            return f"{self.kind:10} {self.told}; {len(self.wrong)} wrong"
+        took_ms = [us / 1000 for us in self.took_us]
         median, longest = statistics.median(took_ms), max(took_ms)
         counts = f"{self.kind:10} {len(self.took_us):5} cancelled"
         return f"{counts}, median {median:7.1f} ms, at most {longest:7.1f} ms; {len(self.wrong)} wrong"
@@ -130,11 +134,13 @@ class Trial:
     def race(self) -> Found:
         """Cancel attempts at about the time when they end."""
         ids = self._create("race", "moment")
-        ends_us = min(note.at_us for note in self._wait_for(ids, "started").values()) + MOMENT_US
-        # Each call takes some milliseconds: half of them come before the end.
-        wait_until(lambda: _CLOCK.now_us() >= ends_us - len(ids) * _CALL_US // 2, pause_s=0.0005)
+        started = self._wait_for(ids, "started")
+        ends_us = max(started[action_id].at_us for action_id in ids) + MOMENT_US
         found, kept = Found("race", [], []), 0
-        for action_id in ids:
+        for number, action_id in enumerate(ids):
+            # Half of the calls come before the end, half after it.
+            call_us = ends_us + (number - len(ids) // 2) * _BETWEEN_CALLS_US
+            wait_until(lambda at_us=call_us: _CLOCK.now_us() >= at_us, pause_s=0.0005)  # type: ignore[misc]
             try:
                 self._scheduler.CancelAction(CancelActionRequest(id=action_id))
             except grpc.RpcError as error:
@@ -149,8 +155,7 @@ class Trial:
             state = self._scheduler.GetAction(GetActionRequest(id=action_id)).status.state
             if state != expected:
                 found.wrong.append(f"{action_id} is {action_pb2.State.Name(state)}")
-        sys.stdout.write(f"           {len(ids) - kept} were cancelled, {kept} had ended a moment before\n")
-        return found
+        return found._replace(told=f"{len(ids) - kept} were cancelled, {kept} had ended a moment before")
 
     def _create(self, kind: str, handler: str) -> list[str]:
         ids = [f"{kind}-{number}" for number in range(self._repetitions)]
