@@ -22,7 +22,7 @@ from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.dispatch import CANCELLED, Dispatcher, Executed
 from clepsydra.worker.attempts.suspects import Suspects
-from clepsydra.worker.capacity import Needs
+from clepsydra.worker.capacity import Listener, Needs
 from clepsydra.worker.running import RunningAttempt, SharedCall
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
@@ -81,11 +81,11 @@ class Pool:
     def room(self) -> int:
         return self._size - self._taken - max(0, self._unwritten - self._size)
 
-    def has_room(self) -> bool:
+    def has_room(self, waiting: Listener) -> bool:
         """If not, the rows that wait are looked at again when there is."""
         if self.room > 0:
             return True
-        self._places.want()
+        self._places.listeners.add(waiting)
         return False
 
     @property
