@@ -9,7 +9,7 @@ DEV_STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-run test test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
+.PHONY: help up install install-run test test-plain test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,6 +39,9 @@ up: install-run ## Start a scheduler and a worker on ./clepsydra.db (Ctrl-C stop
 
 test: install ## Run every test
 	$(BIN)/python -m pytest
+
+test-plain: install ## Run the tests that the fast path could change, without the fast path
+	CLEPSYDRA_FASTPATH=off $(BIN)/python -m pytest tests/unit tests/conformance tests/scheduler tests/worker tests/end_to_end
 
 test-postgres: install ## Run the tests of the PostgreSQL store, in full, on a server: PG=postgresql://...
 	CLEPSYDRA_TEST_POSTGRES=$(PG) FLEET_ACTIONS=50000 $(BIN)/python -m pytest --timeout 3600 tests/postgres tests/conformance -k postgres

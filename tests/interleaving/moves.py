@@ -10,6 +10,7 @@ from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.plan import Begin
 from clepsydra.core.times import END_OF_TIME_US, MILLISECOND_US
 from clepsydra.scheduler.writes.call import Call as WriteCall
+from clepsydra.scheduler.writes.chain import Chain
 from clepsydra.scheduler.writes.mutations import Create
 from clepsydra.store.errors import OutcomeUnknown, StoreError
 from clepsydra.store.memory.store import QueueRow
@@ -204,7 +205,8 @@ class Moves:
         if held.outcome is None:
             version = (held.put, held.certainty, held.conflicts)
             return with_call(state, number, Call("putting", version, held))
-        if isinstance(held.outcome, Action):
+        outcome = held.outcomes()[-1] if isinstance(held, Chain) else held.outcome
+        if isinstance(outcome, Action):
             state = state._replace(books=self._acknowledged(state, number))
         return with_call(state, number, Call("over"))
 

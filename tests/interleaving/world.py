@@ -14,6 +14,7 @@ from clepsydra.core.lifecycle import end_time_us, plan_begins, plan_ends
 from clepsydra.core.plan import Begin, BeginTerms
 from clepsydra.core.times import MILLISECOND_US, SECOND_US, duration, timestamp
 from clepsydra.scheduler.writes.call import Call
+from clepsydra.scheduler.writes.chain import Chain
 from clepsydra.scheduler.writes.mutations import Command, Create, Delete, Mutation, Stamp, Update
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Advance, Due, Queue, Row
@@ -151,7 +152,12 @@ class World:
         """A call of the client, before anything has been done about it."""
         kind, action = self.shape.calls[number]
         stamp = Stamp(self.guid(number), number % self.shape.shards, self.created_at_us(number))
-        return Call(self._mutation(kind, f"{'ab'[action]}", f"request-{number}", stamp))
+        name, request_id = f"{'ab'[action]}", f"request-{number}"
+        if kind == "chain":
+            # A life in between, and one that is current.
+            first = self._mutation("retarget", name, f"{request_id}-first", stamp._replace(guid=f"f{stamp.guid[1:]}"))
+            return Chain([Call(first), Call(self._mutation("update", name, request_id, stamp))])
+        return Call(self._mutation(kind, name, request_id, stamp))
 
     def guid(self, number: int) -> str:
         return f"{number + 1:032x}"

@@ -7,7 +7,7 @@ from itertools import product
 from tests.interleaving.world import Shape
 
 _CREATE = ("create", 0)
-_KINDS = ("update", "retarget", "settings", "delete", "pause", "run")
+_KINDS = ("update", "retarget", "chain", "settings", "delete", "pause", "run")
 _SECOND_KINDS = ("create", "update", "retarget", "settings", "delete", "pause", "resume", "run")
 
 # How much may go wrong in a world.
@@ -26,6 +26,8 @@ def few_worlds() -> Iterator[Shape]:
         yield replace(_CRASH, calls=(_CREATE, (kind, 0)), purges=True, waits_to_drop=True)
     yield replace(_TROUBLE, calls=(_CREATE, ("delete", 0)))
     yield replace(_NOTHING, calls=(_CREATE, ("update", 0), ("delete", 0)), overlapping=True)
+    yield replace(_NOTHING, calls=(_CREATE, ("chain", 0), ("settings", 0)), overlapping=True)
+    yield replace(_TROUBLE, calls=(_CREATE, ("chain", 0)))
     yield replace(_NOTHING, calls=(_CREATE, ("pause", 0), ("resume", 0)), shards=2)
     yield replace(_NOTHING, calls=(_CREATE, ("create", 1), ("delete", 0)))
 

@@ -93,6 +93,10 @@ class Desk:
         self.ids = Ids(random.Random(7))
         self.scheduler = Scheduler(self.store, self.clock, self.ids, self.settings)
 
+    def another_scheduler(self) -> Scheduler:
+        """A scheduler of another process, on the same store."""
+        return Scheduler(self.store, self.clock, self.ids, self.settings)
+
     async def create(self, action_id: str = "a", **fields: Any) -> ScheduledAction:
         return await self.scheduler.create(a_create(action_id, **fields))
 

@@ -90,7 +90,7 @@ async def test_of_two_deletions_at_once_one_succeeds(desk: Desk) -> None:
     await desk.create("a")
 
     async def another_deletion() -> None:
-        await desk.delete("a")
+        await desk.another_scheduler().delete(DeleteActionRequest(id="a"))
 
     desk.store.meanwhile.append(another_deletion)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from clepsydra.core.limits import APPLIED_REQUESTS
+from clepsydra.core.limits import APPLIED_REQUESTS, DELETED_RETENTION_MIN_US, RECENT_REQUESTS
 from clepsydra.core.times import SECOND_US, duration, timestamp
 from clepsydra.scheduler.errors import AlreadyExists, InvalidArgument, NotFound
 from clepsydra.v1.action_pb2 import LogLine, Meta, Periodic, Schedule, ScheduledAction, Spec
@@ -228,6 +228,7 @@ async def test_the_last_few_calls_are_remembered(desk: Desk) -> None:
     for number in range(1, APPLIED_REQUESTS):
         await desk.scheduler.update(an_update(f"r-{number}"))
     await desk.create("a", request_id="r-0")
+    desk.clock.epoch_us += DELETED_RETENTION_MIN_US + 1
 
     await desk.scheduler.update(an_update("one-too-many"))
 
@@ -238,6 +239,20 @@ async def test_the_last_few_calls_are_remembered(desk: Desk) -> None:
         *(f"r-{number}" for number in range(1, APPLIED_REQUESTS)),
         "one-too-many",
     ]
+
+
+@story
+async def test_all_calls_of_the_last_seconds_are_remembered_up_to_a_limit(desk: Desk) -> None:
+    await desk.create("a")
+    for number in range(RECENT_REQUESTS + 3):
+        await desk.scheduler.update(an_update(f"r-{number}"))
+
+    remembered = Meta.FromString(desk.store.actions["a"].meta).applied_requests
+
+    assert [applied.request_id for applied in remembered] == [f"r-{n}" for n in range(3, RECENT_REQUESTS + 3)]
+    assert (await desk.scheduler.update(an_update("r-3"))).meta.revision == 5, (
+        "revisions 2 to 4 are those of r-0 to r-2"
+    )
 
 
 @story

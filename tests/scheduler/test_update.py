@@ -291,7 +291,7 @@ async def test_an_etag_is_checked_again_after_a_conflict(desk: Desk) -> None:
     created = await desk.create("a")
 
     async def another_update() -> None:
-        await update(desk, a_spec(delay_s=1))
+        await desk.another_scheduler().update(an_update(a_spec(delay_s=1)))
 
     desk.store.meanwhile.append(another_update)
 

@@ -79,7 +79,8 @@ async def test_two_harmless_updates_at_once_lose_neither(desk: Desk) -> None:
     await desk.create("a")
 
     async def another() -> None:
-        await desk.scheduler.update(an_update(Spec(interruption_limit=5), "spec.interruption_limit"))
+        request = an_update(Spec(interruption_limit=5), "spec.interruption_limit")
+        await desk.another_scheduler().update(request)
 
     desk.store.meanwhile.append(another)
     await desk.scheduler.update(an_update(Spec(retry=RetryPolicy(max_attempts=5)), "spec.retry.max_attempts"))

@@ -49,6 +49,10 @@ class AttemptRules:
             self._weather.mark("a tombstone was left in place of a record")
             self._not_before(advance.row.scheduled_at_us, f"{life.action_id} became a tombstone")
             return
+        if _begins_alone(old, new):
+            self._weather.mark("a suspect ran alone")
+            self._begun(process, life, advance.row, new)
+            return
         counts, counted = old.counters, new.counters
         deltas = {
             End.SUCCEEDED: counted.succeeded_attempts - counts.succeeded_attempts,
@@ -67,8 +71,16 @@ class AttemptRules:
         self._accepted(process, life, advance.row, new.last_attempt.id, end)
         if end is End.INTERRUPTED and advance.to_us != us_of(new.scheduled_time):
             self._begun(process, life, advance.row, new)
+        if new.state == action_pb2.PAUSED:
+            self._parked(life, spec, old)
         if new.state == action_pb2.FAILED:
             self._weather.mark("an action ended as failed")
+
+    def _parked(self, life: Life, spec: Spec, old: Status) -> None:
+        """An action is parked only after its limit of interruptions, and as the only suspect."""
+        self._weather.mark("an action was parked")
+        if not _is_alone(old) or old.counters.consecutive_interrupted_attempts + 1 < spec.interruption_limit:
+            self._violated("only a lone suspect is parked", f"{life.action_id}: {old.counters}")
 
     def removed(self, process: str, life: Life, row: Row, spec: Spec, old: Status) -> None:
         """Action and row were removed: it was kept for long enough, or is not to be kept at all."""
@@ -171,3 +183,12 @@ class AttemptRules:
 
     def _violated(self, promise: str, what: str) -> None:
         self._verdict.violated(promise, what)
+
+
+def _is_alone(status: Status) -> bool:
+    return status.occurrence.lone_attempt == attempt_number(status)
+
+
+def _begins_alone(old: Status, new: Status) -> bool:
+    """A suspect's begin writes the status, and changes nothing that is counted."""
+    return old.counters == new.counters and _is_alone(new) and not _is_alone(old)

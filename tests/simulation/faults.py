@@ -125,6 +125,8 @@ SIGHTS: tuple[str, ...] = (
     "an action was removed at its end",
     "a tombstone was left in place of a record",
     "an action ended as failed",
+    "a suspect ran alone",
+    "an action was parked",
     "a begin found its row gone",
     "a finish found its row gone",
     "an advance deleted a stale row",

@@ -113,6 +113,10 @@ class Life:
         assert self.decision(now_us) is Decision.INTERRUPT
         self._move(Interrupted(self._attempt(now_us, Attempt.INTERRUPTION)), now_us)
 
+    def stop(self, now_us: int) -> None:
+        """Its worker was stopped, and wrote that itself."""
+        self._move(Interrupted(self._attempt(now_us, Attempt.INTERRUPTION), is_suspicious=False), now_us)
+
     def expire(self, now_us: int) -> None:
         assert self.decision(now_us) is Decision.EXPIRE
         self._move(Expired(), now_us)

@@ -23,7 +23,7 @@ from clepsydra.core.action.events import (
     TargetChanged,
 )
 from clepsydra.core.action.state_machine import Moment
-from clepsydra.core.times import END_OF_TIME_US, duration_us, us_of
+from clepsydra.core.times import END_OF_TIME_US, SECOND_US, duration_us, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Counters, Spec, Status
 from tests.unit.walks import is_on_a_grid, walk_to_delay, walk_to_first, walk_to_next
@@ -31,7 +31,6 @@ from tests.unit.walks import is_on_a_grid, walk_to_delay, walk_to_first, walk_to
 ENDING = {
     Succeeded: action_pb2.SUCCEEDED,
     Failed: action_pb2.FAILED,
-    Interrupted: action_pb2.FAILED,
     Expired: action_pb2.EXPIRED,
     Accepted: action_pb2.EXPIRED,
     Resumed: action_pb2.EXPIRED,
@@ -79,10 +78,12 @@ def _by_a_user(case: Case, counters: Counters) -> Outcome:
         case Accepted():
             return _occurrence_or_end(case, Counters(), walk_to_first(case.spec.schedule, now_us))
         case TargetChanged():
+            counters.consecutive_interrupted_attempts = 0
             return Outcome(case.status.state, case.planned_us, None, counters)
         case Paused():
             return Outcome(action_pb2.PAUSED, END_OF_TIME_US, None, counters)
         case Resumed():
+            counters.consecutive_interrupted_attempts = 0
             return _after_a_pause(case, counters)
         case RunRequested():
             counters.consecutive_interrupted_attempts = 0
@@ -112,7 +113,7 @@ def _by_a_worker(case: Case, counters: Counters) -> Outcome:
         case Failed():
             return _after_a_failure(case, event, counters)
         case Interrupted():
-            return _after_an_interruption(case, counters)
+            return _after_an_interruption(case, event, counters)
         case Expired():
             counters.expired_occurrences += 1
             return _after_an_occurrence(case, counters)
@@ -155,14 +156,26 @@ def _after_the_retention(case: Case, counters: Counters) -> Outcome:
     return Outcome(status.state, until_us if until_us > case.moment.now_us else None, None, counters)
 
 
-def _after_an_interruption(case: Case, counters: Counters) -> Outcome:
+def _after_an_interruption(case: Case, event: Interrupted, counters: Counters) -> Outcome:
     counters.interrupted_attempts += 1
+    if not event.is_suspicious:
+        return Outcome(action_pb2.RETRYING, case.moment.now_us, None, counters)
     counters.consecutive_interrupted_attempts += 1
-    limit = case.spec.interruption_limit
-    if limit and counters.consecutive_interrupted_attempts >= limit:
-        counters.runs += 1
-        return _occurrence_or_end(case, counters, None)
-    return Outcome(action_pb2.RETRYING, case.moment.now_us, None, counters)
+    in_a_row, limit = counters.consecutive_interrupted_attempts, case.spec.interruption_limit
+    occurrence = case.status.occurrence
+    number = 1 + occurrence.failed_attempts + occurrence.interrupted_attempts + occurrence.superseded_attempts
+    if occurrence.lone_attempt == number and limit and in_a_row >= limit:
+        return Outcome(action_pb2.PAUSED, END_OF_TIME_US, None, counters)
+    delay_us = min(60, 2 ** (max(in_a_row, 2) - 2)) * SECOND_US if is_to_run_alone(case.spec, in_a_row) else 0
+    retry_at_us = case.moment.now_us + delay_us
+    return Outcome(
+        action_pb2.RETRYING, retry_at_us if retry_at_us < END_OF_TIME_US else case.moment.now_us, None, counters
+    )
+
+
+def is_to_run_alone(spec: Spec, interruptions_in_a_row: int) -> bool:
+    """From the second interruption in a row on, or when the next one could park it."""
+    return interruptions_in_a_row >= (1 if spec.interruption_limit in (1, 2) else 2)
 
 
 def _after_a_failure(case: Case, event: Failed, counters: Counters) -> Outcome:

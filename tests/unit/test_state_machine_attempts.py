@@ -11,7 +11,7 @@ from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, State, Status
 from tests.unit.lives import GRACE_US, LEASE_US, Life
-from tests.unit.specs import NOON_US, drift, fixed_rate, once, retry_policy, spec_of
+from tests.unit.specs import NOON_US, fixed_rate, once, retry_policy, spec_of
 
 
 def test_an_action_waits_for_its_time_and_then_asks_to_begin() -> None:
@@ -191,29 +191,15 @@ def test_an_interrupted_attempt_is_taken_up_at_once_but_not_at_its_rows_own_time
 
 def test_interruptions_use_up_no_attempts_of_the_retry_policy() -> None:
     life = Life(spec_of(once(), retry=retry_policy(max_attempts=2)), accepted_us=NOON_US)
-    now_us = NOON_US
     for _ in range(5):
-        life.begin(now_us)
-        now_us = (life.row_at_us or 0) + SECOND_US
-        life.interrupt(now_us)
+        life.begin(life.planned_us)
+        life.interrupt((life.row_at_us or 0) + SECOND_US)
+    now_us = life.planned_us
     life.begin(now_us)
     life.fail(now_us)
     assert life.state == "RETRYING"
     assert life.planned_us == now_us + SECOND_US
     assert attempt_number(life.status) == 7
-
-
-@pytest.mark.parametrize("schedule", [once(), fixed_rate(HOUR_US), drift(HOUR_US)])
-def test_an_action_that_kills_its_workers_is_given_up_even_if_it_is_periodic(schedule: action_pb2.Schedule) -> None:
-    life = Life(spec_of(schedule, interruption_limit=2), accepted_us=NOON_US)
-    now_us = NOON_US
-    for state in ("RETRYING", "FAILED"):
-        life.begin(now_us)
-        now_us = (life.row_at_us or 0) + SECOND_US
-        life.interrupt(now_us)
-        assert life.state == state
-    assert life.status.reason == "its attempts were interrupted too often in a row"
-    assert life.row_at_us == now_us + 7 * DAY_US
 
 
 def test_any_written_outcome_starts_the_interruption_limit_over() -> None:

@@ -26,11 +26,12 @@ from clepsydra.core.action.events import (
     Succeeded,
     TargetChanged,
 )
+from clepsydra.core.action.occurrence import attempt_number
 from clepsydra.core.action.state_machine import ENDED, KEPT, LIVE, ImpossibleEvent, Moment, Step, decide, step
 from clepsydra.core.times import DAY_US, END_OF_TIME_US, HOUR_US, SECOND_US, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Counters, Occurrence, Schedule, Spec, State, Status
-from tests.unit.oracle import Case, outcome_of
+from tests.unit.oracle import Case, is_to_run_alone, outcome_of
 from tests.unit.specs import NOON_US, drift, fixed_rate, once, retry_policy, spec_of
 from tests.unit.walks import is_on_a_grid, last_us
 
@@ -59,7 +60,7 @@ EVENTS: dict[str, list[Event]] = {
         Failed(ATTEMPT, retryable=False),
         *(Failed(ATTEMPT, retry_after_us=wish_us) for wish_us in (0, HOUR_US)),
     ],
-    "Interrupted": [Interrupted(ATTEMPT)],
+    "Interrupted": [Interrupted(ATTEMPT), Interrupted(ATTEMPT, is_suspicious=False)],
     "Expired": [Expired()],
     "Purged": [Purged()],
 }
@@ -107,7 +108,7 @@ def test_an_event_without_a_meaning_is_refused(event: str, state: str) -> None:
 def test_every_case(event: str, state: str) -> None:
     targets = set()
     for start_us in STARTS_US:
-        specs, statuses = _specs(event, start_us), list(_statuses(state, start_us))
+        specs, statuses = _specs(event, start_us), list(_statuses(state, start_us, event))
         before = _written_down(*specs, *statuses, ATTEMPT)
         for spec, status, each in product(specs, statuses, EVENTS[event]):
             for moment in _moments(each, status):
@@ -141,7 +142,7 @@ def _written_down(*messages: Spec | Status | Attempt) -> list[bytes]:
 
 def _specs(event: str, start_us: int) -> list[Spec]:
     """Variants of what the event looks at; the rest stays at one value."""
-    is_ending = event in ("Accepted", "Resumed", "Succeeded", "Failed", "Interrupted", "Expired", "Cancelled")
+    is_ending = event in ("Accepted", "Resumed", "Succeeded", "Failed", "Expired", "Cancelled")
     schedules = [once(start_us), *(periodic(INTERVAL_US, start_us=start_us) for periodic in (fixed_rate, drift))]
     if is_ending and start_us == NOON_US:
         schedules += _limited_schedules(start_us)
@@ -160,7 +161,7 @@ def _specs(event: str, start_us: int) -> list[Spec]:
             [(0, None), (1, None), (3, None), (0, 5 * SECOND_US)] if event == "Failed" else [(0, None)],
             (SECOND_US, HOUR_US) if event == "Began" else (HOUR_US,),
             (0, DAY_US) if is_ending or event == "Purged" else (DAY_US,),
-            (0, 1, 2) if event == "Interrupted" else (0,),
+            (0, 1, 2, 3) if event in ("Began", "Interrupted") else (0,),
         )
     ]
 
@@ -173,12 +174,15 @@ def _limited_schedules(start_us: int) -> Iterator[Schedule]:
             yield periodic(INTERVAL_US, start_us=start_us, end_us=end_us, max_runs=max_runs)
 
 
-def _statuses(state: str, start_us: int) -> Iterator[Status]:
+def _statuses(state: str, start_us: int, event: str = "") -> Iterator[Status]:
     if state == "STATE_UNSPECIFIED":
         yield Status()
         return
     # Attempts at the occurrence, for an action that is RETRYING, or at the ones before.
     histories = [(1, 0), (0, 1), (2, 1)] if state == "RETRYING" else [(0, 0), (2, 1)]
+    looks_at_interruptions = event in ("Began", "Interrupted")
+    if looks_at_interruptions and state == "RETRYING":
+        histories += [(0, 2), (0, 9)]
     for offset_us, (failed, interrupted) in product(OCCURRENCES_US, histories):
         occurrence_us = start_us + offset_us
         planned_us = {
@@ -203,10 +207,22 @@ def _statuses(state: str, start_us: int) -> Iterator[Status]:
             ),
             reason="it ended" if state in ("SUCCEEDED", "FAILED", "EXPIRED", "CANCELLED") else "",
         )
+        if looks_at_interruptions and state == "SCHEDULED" and interrupted:
+            # A user cancelled the occurrence before, and the next one began as that of the only suspect.
+            alone = Status()
+            alone.CopyFrom(status)
+            alone.occurrence.lone_attempt = 1
+            yield alone
         if state == "RETRYING":
             status.occurrence.failed_attempts = failed
             status.occurrence.interrupted_attempts = interrupted
             status.occurrence.first_attempt_time.CopyFrom(timestamp(occurrence_us))
+            if looks_at_interruptions and failed == 0:
+                # The same with an attempt that began as that of the only suspect.
+                alone = Status()
+                alone.CopyFrom(status)
+                alone.occurrence.lone_attempt = interrupted + 1
+                yield alone
         elif state == "PAUSED":
             status.occurrence.MergeFrom(Occurrence(failed_attempts=failed, idempotency_key="k", superseded_attempts=1))
         elif state in ("EXPIRED", "CANCELLED"):
@@ -316,7 +332,7 @@ def _check_the_guard(case: Case, result: Step) -> None:
     now_us, row_at_us = case.moment.now_us, case.moment.row_at_us
     if isinstance(case.event, Began):
         assert row_at_us is not None
-        assert result.status == case.status, case
+        _check_the_begin(case, result.status)
         assert result.at_us is not None, case
         assert result.at_us > max(now_us, row_at_us, case.planned_us), case
     elif result.at_us is None:
@@ -327,6 +343,21 @@ def _check_the_guard(case: Case, result: Step) -> None:
         assert result.at_us == us_of(result.status.scheduled_time) <= END_OF_TIME_US + (row_at_us == END_OF_TIME_US)
         assert result.at_us != row_at_us, case
         assert row_at_us is None or result.at_us > case.planned_us, case
+
+
+def _check_the_begin(case: Case, begun: Status) -> None:
+    """Only a suspect's status is written, so that it says, before the attempt runs, that it runs alone."""
+    if not is_to_run_alone(case.spec, case.status.counters.consecutive_interrupted_attempts):
+        assert begun == case.status, case
+        return
+    expected = Status()
+    expected.CopyFrom(case.status)
+    expected.occurrence.lone_attempt = attempt_number(case.status)
+    planned_us = us_of(begun.scheduled_time)
+    assert planned_us > case.planned_us, case
+    assert planned_us != case.moment.row_at_us, case
+    expected.scheduled_time.CopyFrom(begun.scheduled_time)
+    assert begun == expected, case
 
 
 def _check_the_decision(case: Case, result: Step) -> None:

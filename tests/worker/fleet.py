@@ -63,6 +63,10 @@ class Member:
         """From now on nothing that it does reaches the store; handlers that run are forgotten by the test."""
         self._store.is_cut = True
 
+    @property
+    def is_dead(self) -> bool:
+        return self._store.is_cut
+
     async def stop(self) -> None:
         self.worker.stop()
         await self.task

@@ -15,11 +15,12 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from clepsydra.core.action.attempt import Attempt, attempt_id
+from clepsydra.core.action.attempt import Attempt, LoneAttempt, attempt_id
 from clepsydra.core.action.creation import ImpossibleNow, action_id_of, new_action
 from clepsydra.core.action.events import Began, Decision, Event, Expired, Failed, Interrupted, Purged, Succeeded
 from clepsydra.core.action.occurrence import attempt_number
-from clepsydra.core.action.state_machine import KEPT, Moment, Step, decide, step
+from clepsydra.core.action.state_machine import Moment, Step, decide, step
+from clepsydra.core.action.suspicion import runs_alone
 from clepsydra.core.plan import Begin, BeginTerms, Ended, Refusal
 from clepsydra.core.tables import Action, Advance, Due, Queue, Row
 from clepsydra.core.times import MILLISECOND_US, duration_us, set_us, us_of
@@ -117,22 +118,36 @@ def _plan_begin(due: Due, now_us: int, terms: BeginTerms, latest_us: int) -> Beg
         return Begin(_written(row, action, step(spec, status, Expired(), expired_moment)), decision)
     if decision is Decision.INTERRUPT:
         return _begin_after_interruption(row, action, spec, status, moment, terms)
-    attempt = _begin_attempt(row, action, spec, status, moment, terms)
+    began = step(spec, status, Began(terms.lease_us, terms.grace_us), moment)
+    if began.status is not status:
+        return _begin_alone(row, action, spec, began, moment, terms)
+    attempt = _attempt(row, action, spec, began, moment, terms)
     return Begin(Advance(row, attempt.row.at_us), decision, attempt)
 
 
 def _begin_after_interruption(
     row: Row, action: Action, spec: Spec, status: Status, moment: Moment, terms: BeginTerms
 ) -> Begin:
-    """The attempt in flight never ended: count it, and begin the next one in the same advance."""
+    """The attempt in flight never ended: count it, and begin the next one in the same advance, unless it must wait."""
     interrupted = step(spec, status, Interrupted(_interrupted_attempt(row, status, moment.now_us)), moment)
     advance = _written(row, action, interrupted)
-    if interrupted.status.state in KEPT or interrupted.at_us is None:
+    # Suspects, which wait for their turn to run alone, and parked actions do not begin here.
+    if runs_alone(spec, interrupted.status):
         return Begin(advance, Decision.INTERRUPT)
     assert advance.status is not None
+    assert interrupted.at_us is not None, "an interrupted action goes on, or is parked"
     action = action._replace(status=advance.status, scheduled_at_us=interrupted.at_us)
-    attempt = _begin_attempt(row, action, spec, interrupted.status, moment, terms)
+    began = step(spec, interrupted.status, Began(terms.lease_us, terms.grace_us), moment)
+    attempt = _attempt(row, action, spec, began, moment, terms)
     return Begin(advance._replace(to_us=attempt.row.at_us), Decision.INTERRUPT, attempt)
+
+
+def _begin_alone(row: Row, action: Action, spec: Spec, began: Step, moment: Moment, terms: BeginTerms) -> Begin:
+    """A suspect begins: its status says so before it runs."""
+    status, planned_us = began.status.SerializeToString(), us_of(began.status.scheduled_time)
+    advance = Advance(row, began.at_us, action.scheduled_at_us, status, planned_us)
+    action = action._replace(status=status, scheduled_at_us=planned_us)
+    return Begin(advance, Decision.BEGIN, _attempt(row, action, spec, began, moment, terms, LoneAttempt))
 
 
 def _interrupted_attempt(row: Row, status: Status, now_us: int) -> action_pb2.Attempt:
@@ -148,12 +163,20 @@ def _interrupted_attempt(row: Row, status: Status, now_us: int) -> action_pb2.At
     return message
 
 
-def _begin_attempt(row: Row, action: Action, spec: Spec, status: Status, moment: Moment, terms: BeginTerms) -> Attempt:
-    to_us = step(spec, status, Began(terms.lease_us, terms.grace_us), moment).at_us
+def _attempt(
+    row: Row,
+    action: Action,
+    spec: Spec,
+    began: Step,
+    moment: Moment,
+    terms: BeginTerms,
+    make: type[Attempt] = Attempt,
+) -> Attempt:
+    status, to_us = began
     kind = spec.WhichOneof("target")
     assert to_us is not None, "a begin moves the row"
     assert kind is not None, "an action without a target is set aside"
-    return Attempt(
+    return make(
         row=Row(Queue.PROCESSING, row.shard_id, to_us, row.action_id, row.guid, to_us),
         action=action,
         kind=kind,
@@ -181,7 +204,8 @@ def _plan_end(ended: Ended, ended_us: int) -> Advance:
     if result.outcome == action_pb2.Attempt.SUCCESS:
         event = Succeeded(message)
     elif result.outcome == action_pb2.Attempt.INTERRUPTION:
-        event = Interrupted(message)
+        # The worker itself says so: it lives, and nobody is suspected of having killed it.
+        event = Interrupted(message, is_suspicious=False)
     else:
         event = Failed(message, result.retryable, result.retry_after_us)
     moment = Moment(ended_us, attempt.row.at_us, fraction)

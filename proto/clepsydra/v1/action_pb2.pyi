@@ -284,18 +284,20 @@ class Counters(_message.Message):
     def __init__(self, succeeded_attempts: _Optional[int] = ..., failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., consecutive_failed_attempts: _Optional[int] = ..., consecutive_interrupted_attempts: _Optional[int] = ..., runs: _Optional[int] = ..., missed_occurrences: _Optional[int] = ..., expired_occurrences: _Optional[int] = ..., cancelled_occurrences: _Optional[int] = ..., cancelled_attempts: _Optional[int] = ...) -> None: ...
 
 class Occurrence(_message.Message):
-    __slots__ = ("failed_attempts", "interrupted_attempts", "first_attempt_time", "idempotency_key", "superseded_attempts")
+    __slots__ = ("failed_attempts", "interrupted_attempts", "first_attempt_time", "idempotency_key", "superseded_attempts", "lone_attempt")
     FAILED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     INTERRUPTED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     FIRST_ATTEMPT_TIME_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     SUPERSEDED_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    LONE_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     failed_attempts: int
     interrupted_attempts: int
     first_attempt_time: _timestamp_pb2.Timestamp
     idempotency_key: str
     superseded_attempts: int
-    def __init__(self, failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., first_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., superseded_attempts: _Optional[int] = ...) -> None: ...
+    lone_attempt: int
+    def __init__(self, failed_attempts: _Optional[int] = ..., interrupted_attempts: _Optional[int] = ..., first_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., superseded_attempts: _Optional[int] = ..., lone_attempt: _Optional[int] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("number", "id", "start_time", "end_time", "worker", "outcome", "error", "occurrence_time", "scheduled_time", "lateness")

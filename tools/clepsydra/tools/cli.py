@@ -52,6 +52,7 @@ _SECTIONS: dict[str, dict[str, Entry]] = {
         "locks": Entry("Show which worker holds which shard, and what waits there."),
         "stats": Entry("Count what is in a store."),
         "audit": Entry("Check that every action has exactly one live row."),
+        "backup": Entry("Copy a SQLite store while it is in use."),
         "config": Entry("Show the settings, and the origin of each."),
     },
 }

@@ -3,7 +3,7 @@
 A refusal becomes a `Failure` with the scheduler's message. A call that reached no scheduler becomes one with advice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,18 @@ class Client:
             return getattr(self._stub, method)(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
             raise self._failure(error) from error
+
+    def start(self, method: str, request: Any) -> Callable[[], Any]:
+        """Begin a call. Returns a function that waits for the response, and raises Failure."""
+        future = getattr(self._stub, method).future(request, timeout=self._timeout_s)
+
+        def finish() -> Any:
+            try:
+                return future.result()
+            except grpc.RpcError as error:
+                raise self._failure(error) from error
+
+        return finish
 
     def _failure(self, error: Any) -> Failure:
         status = rpc_status.from_call(error)

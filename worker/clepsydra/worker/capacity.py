@@ -26,6 +26,8 @@ class Capacity:
         # Called when something was given back that rows wait for.
         self.when_freed: Callable[[], None] = lambda: None
         self.places = self.resource(attempts)
+        # The event loop that executes users' coroutines: none of it while a handler blocks it.
+        self.coroutines = self.resource(UNLIMITED)
 
     def resource(self, limit: int, part_of: "Resource | None" = None) -> "Resource":
         return Resource(self, limit, part_of)
@@ -56,6 +58,12 @@ class Resource:
     def give_back(self, count: int) -> None:
         self.taken -= count
         if self.is_wanted and count > 0:
+            self.is_wanted = False
+            self._capacity.when_freed()
+
+    def set_limit(self, limit: int) -> None:
+        self.limit = limit
+        if self.is_wanted and self.free:
             self.is_wanted = False
             self._capacity.when_freed()
 

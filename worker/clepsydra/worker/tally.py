@@ -17,6 +17,8 @@ class Tally:
     superseded: int = 0
     # Attempts of other workers that this one found interrupted.
     found_interrupted: int = 0
+    # Actions that were found to kill their workers.
+    parked: int = 0
     expired: int = 0
     purged: int = 0
     collected: int = 0

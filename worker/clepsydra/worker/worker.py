@@ -74,7 +74,7 @@ class Worker:
             tally,
             self._log,
         )
-        self._watchdog = Watchdog(self._users, self._dispatcher, self._pool, clock, tally, self._log)
+        self._watchdog = Watchdog(self._users, self._dispatcher, self._pool, targets.capacity, clock, tally, self._log)
         self._leases = LeaseKeeper(self._pool, writer(guids.leases), clock, settings, self._log)
         self._changes = ChangeWatch(self._pool, store, clock, settings, tally, self._log)
         terms = BeginTerms(name, settings.lease_us, settings.grace_us, settings.set_aside_ms * MILLISECOND_US)

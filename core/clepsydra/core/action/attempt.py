@@ -48,6 +48,9 @@ class Attempt:
         "worker",
     )
 
+    # Whether it is that of the only suspect in its worker's hands.
+    is_alone = False
+
     def __init__(
         self,
         row: Row,
@@ -119,3 +122,10 @@ class Attempt:
         if result.error:
             message.error = result.error[:ERROR_TEXT_LENGTH]
         return message
+
+
+class LoneAttempt(Attempt):
+    """An attempt at a suspect, which runs as the only suspect of its process."""
+
+    __slots__ = ()
+    is_alone = True

@@ -28,6 +28,7 @@ from clepsydra.core.action.events import (
     TargetChanged,
 )
 from clepsydra.core.action.state_machine import ALLOWED_STATES, Moment, decide, step
+from clepsydra.core.action.suspicion import is_running_alone
 from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US, YEAR_US, duration, timestamp, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, Once, Periodic, Retention, RetryPolicy, Schedule, Spec, Status
@@ -74,8 +75,10 @@ class Standing(NamedTuple):
         """Standings of one kind lead to the same states, so one of them is enough."""
         counters, occurrence = self.status.counters, self.status.occurrence
         is_waiting = self.row_at_us == us_of(self.status.scheduled_time)
+        # More attempts, or interruptions in a row, than the limits of the specs make no difference.
         attempts = (occurrence.failed_attempts, occurrence.interrupted_attempts)
-        return (self.status.state, is_waiting, *attempts, min(counters.runs, 2))
+        suspicion = (counters.consecutive_interrupted_attempts, is_running_alone(self.status))
+        return (self.status.state, is_waiting, *(min(n, 3) for n in (*attempts, *suspicion, counters.runs)))
 
 
 def markdown() -> str:

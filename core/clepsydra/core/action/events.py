@@ -51,7 +51,11 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """An attempt begins: the row moves to the end of its lease, the status stays as it is."""
+    """An attempt begins: the row moves to the end of its lease.
+
+    The status stays as it is, unless the action is a suspect: then it records that this attempt is that of the only
+    suspect in its process.
+    """
 
     lease_us: int
     grace_us: int
@@ -70,9 +74,13 @@ class Failed(NamedTuple):
 
 
 class Interrupted(NamedTuple):
-    """An attempt began and its end was never written."""
+    """An attempt began and did not come to an end.
+
+    It is suspicious if its end was never written, for its worker may have died of it; not if the worker itself says so.
+    """
 
     attempt: Attempt
+    is_suspicious: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,15 @@ from clepsydra.core.action.memory import keep_occurrence, remember
 from clepsydra.core.action.occurrence import had_attempts
 from clepsydra.core.action.retry import attempts_are_used_up, requested_delay_us, retry_delay_us, would_take_too_long
 from clepsydra.core.action.schedule import Next, first_occurrence, next_occurrence, resumed_occurrence, retry_gives_way
+from clepsydra.core.action.suspicion import (
+    clear,
+    delay_us,
+    is_guilty,
+    is_running_alone,
+    reason_for_parking,
+    record_lone_attempt,
+    runs_alone,
+)
 from clepsydra.core.times import END_OF_TIME_US, duration_us, set_us, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Spec, Status
@@ -89,18 +98,18 @@ def _accepted(spec: Spec, _status: Status, _event: Accepted, moment: Moment) -> 
 
 
 def _target_changed(_spec: Spec, status: Status, _event: TargetChanged, _moment: Moment) -> Step:
-    return Step(_copy(status), us_of(status.scheduled_time))
+    changed = _copy(status)
+    clear(changed)
+    return Step(changed, us_of(status.scheduled_time))
 
 
-def _paused(_spec: Spec, status: Status, _event: Paused, _moment: Moment) -> Step:
-    paused = _copy(status)
-    paused.state = action_pb2.PAUSED
-    set_us(paused.scheduled_time, END_OF_TIME_US)
-    return Step(paused, END_OF_TIME_US)
+def _paused(_spec: Spec, status: Status, _event: Paused, moment: Moment) -> Step:
+    return _hold(_copy(status), moment, "")
 
 
 def _resumed(spec: Spec, status: Status, _event: Resumed, moment: Moment) -> Step:
     resumed = _copy(status)
+    clear(resumed)
     occurrence_us = us_of(status.occurrence_time)
     following = resumed_occurrence(spec.schedule, occurrence_us, status.counters.runs, moment.now_us)
     resumed.counters.missed_occurrences += following.missed
@@ -111,8 +120,7 @@ def _resumed(spec: Spec, status: Status, _event: Resumed, moment: Moment) -> Ste
 
 def _run_requested(_spec: Spec, status: Status, _event: RunRequested, moment: Moment) -> Step:
     requested = _copy(status)
-    # A user has looked at it: the limit on interruptions starts over.
-    requested.counters.consecutive_interrupted_attempts = 0
+    clear(requested)
     return _plan_occurrence(requested, moment.now_us, moment)
 
 
@@ -135,7 +143,13 @@ def _deleted(_spec: Spec, status: Status, event: Deleted, moment: Moment) -> Ste
 def _began(spec: Spec, status: Status, event: Began, moment: Moment) -> Step:
     lease_us = min(duration_us(spec.attempt_timeout), event.lease_us) + event.grace_us
     assert moment.row_at_us is not None, "an attempt begins with a row"
-    return Step(status, max(moment.now_us, moment.row_at_us) + lease_us)
+    ends_us = max(moment.now_us, moment.row_at_us) + lease_us
+    if not runs_alone(spec, status):
+        return Step(status, ends_us)
+    alone = _copy(status)
+    record_lone_attempt(alone)
+    _plan(alone, us_of(status.scheduled_time), moment)
+    return Step(alone, ends_us)
 
 
 def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> Step:
@@ -144,7 +158,7 @@ def _succeeded(spec: Spec, status: Status, event: Succeeded, moment: Moment) -> 
     counters = done.counters
     counters.succeeded_attempts += 1
     counters.consecutive_failed_attempts = 0
-    counters.consecutive_interrupted_attempts = 0
+    clear(done)
     counters.runs += 1
     return _go_on(spec, done, moment, action_pb2.SUCCEEDED, "")
 
@@ -155,16 +169,16 @@ def _failed(spec: Spec, status: Status, event: Failed, moment: Moment) -> Step:
     counters = failed.counters
     counters.failed_attempts += 1
     counters.consecutive_failed_attempts += 1
-    counters.consecutive_interrupted_attempts = 0
+    clear(failed)
     occurrence = failed.occurrence
     occurrence.failed_attempts += 1
     if not occurrence.HasField("first_attempt_time"):
         occurrence.first_attempt_time.CopyFrom(event.attempt.start_time)
     if event.retry_after_us is None:
-        delay_us = retry_delay_us(spec.retry, occurrence.failed_attempts, moment.fraction)
+        wait_us = retry_delay_us(spec.retry, occurrence.failed_attempts, moment.fraction)
     else:
-        delay_us = requested_delay_us(event.retry_after_us)
-    retry_at_us = moment.now_us + delay_us
+        wait_us = requested_delay_us(event.retry_after_us)
+    retry_at_us = moment.now_us + wait_us
     given_up = _why_no_retry(spec, failed, event, moment, retry_at_us)
     if given_up is None:
         failed.state = action_pb2.RETRYING
@@ -193,16 +207,16 @@ def _interrupted(spec: Spec, status: Status, event: Interrupted, moment: Moment)
     remember(spec, interrupted, event.attempt)
     counters = interrupted.counters
     counters.interrupted_attempts += 1
-    counters.consecutive_interrupted_attempts += 1
     interrupted.occurrence.interrupted_attempts += 1
     if not interrupted.occurrence.HasField("first_attempt_time"):
         interrupted.occurrence.first_attempt_time.CopyFrom(event.attempt.start_time)
-    if 0 < spec.interruption_limit <= counters.consecutive_interrupted_attempts:
-        # A periodic action ends as well: it would go on killing workers.
-        counters.runs += 1
-        return _end(spec, interrupted, moment, action_pb2.FAILED, "its attempts were interrupted too often in a row")
-    interrupted.state = action_pb2.RETRYING
-    return _plan(interrupted, moment.now_us, moment)
+    interrupted.state, retry_at_us = action_pb2.RETRYING, moment.now_us
+    if event.is_suspicious:
+        counters.consecutive_interrupted_attempts += 1
+        if is_guilty(spec, interrupted, was_alone=is_running_alone(status)):
+            return _hold(interrupted, moment, reason_for_parking(spec, interrupted))
+        retry_at_us += delay_us(spec, interrupted)
+    return _plan(interrupted, retry_at_us if retry_at_us < END_OF_TIME_US else moment.now_us, moment)
 
 
 def _expired(spec: Spec, status: Status, _event: Expired, moment: Moment) -> Step:
@@ -256,6 +270,13 @@ def _remove(status: Status, moment: Moment) -> Step:
         return Step(status, None)
     status.state = action_pb2.DELETED
     return _plan(status, us_of(status.removable_time), moment)
+
+
+def _hold(status: Status, moment: Moment, reason: str) -> Step:
+    """Until a user resumes it."""
+    status.state = action_pb2.PAUSED
+    status.reason = reason
+    return _plan(status, END_OF_TIME_US, moment)
 
 
 def _plan_if_any(spec: Spec, status: Status, at_us: int | None, moment: Moment) -> Step:

@@ -8,8 +8,8 @@ import hashlib
 from typing import Any, NamedTuple
 
 from clepsydra.core.action.creation import FIRST_REVISION, etag_of
-from clepsydra.core.limits import APPLIED_REQUESTS
-from clepsydra.core.times import timestamp
+from clepsydra.core.limits import APPLIED_REQUESTS, DELETED_RETENTION_MIN_US, RECENT_REQUESTS
+from clepsydra.core.times import timestamp, us_of
 from clepsydra.core.validation.rules import FieldViolation
 from clepsydra.scheduler.codec import with_applied_requests
 from clepsydra.scheduler.errors import InvalidArgument
@@ -75,8 +75,15 @@ def remember(
             cancelled_attempt=cancelled_attempt,
             plan_effect=plan_effect,
         )
-        earlier = (*earlier, applied)[-APPLIED_REQUESTS:]
+        earlier = (*_still_remembered(earlier, now_us), applied)
     return with_applied_requests(action, earlier) if earlier else action
+
+
+def _still_remembered(applied: Applied, now_us: int) -> Applied:
+    """The last few calls, and all of the last seconds: their callers may still repeat them."""
+    recent_us = now_us - DELETED_RETENTION_MIN_US
+    recent = sum(us_of(each.time) >= recent_us for each in applied[1 - RECENT_REQUESTS :])
+    return applied[-max(recent, APPLIED_REQUESTS - 1) :]
 
 
 def remember_creation(request: CreateActionRequest, action: Action, now_us: int) -> Action:

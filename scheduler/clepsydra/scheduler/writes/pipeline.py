@@ -2,7 +2,8 @@
 
 Creations expect to find nothing. Those of many callers that come in together are planned and put together, and nearly
 all are done at once. All other changes, and creations that were not done at once, are calls of their own (`call.py`):
-each is planned from the stored action and put, again until its outcome is known. Their puts share batches too.
+each is planned from the stored action and put, again until its outcome is known. Their puts share batches too. Changes
+of one action that wait together are put as one chain (`action_queue.py`, `chain.py`).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from clepsydra.core.ids import Ids
 from clepsydra.core.times import seconds
 from clepsydra.scheduler.errors import SchedulerError, StoreUnavailable
 from clepsydra.scheduler.settings import SchedulerSettings
+from clepsydra.scheduler.writes.action_queue import ActionQueues
 from clepsydra.scheduler.writes.batcher import Batcher, Bounds
 from clepsydra.scheduler.writes.call import BACKOFF, TRIES_MAX, Call, Outcome
 from clepsydra.scheduler.writes.creation_batch import CreationBatch
@@ -44,6 +46,7 @@ class WritePipeline:
         )
         self._puts: Batcher[Put, PutResult | StoreError] = Batcher(self._put_distinct, _size_of, bounds, clock)
         self._looks: Batcher[str, Action | None] = Batcher(self._get, len, bounds, clock)
+        self._changes = ActionQueues(self._carry_out, clock, settings.pending_items)
         self._lost: StoreLost | None = None
         self._is_lost = asyncio.Event()
 
@@ -59,7 +62,7 @@ class WritePipeline:
     async def change(self, mutations: Sequence[Mutation], deadline_us: int | None) -> list[Outcome]:
         """What becomes of each change, in order."""
         calls = [Call(mutation) for mutation in mutations]
-        await self._carry_out(calls, deadline_us)
+        await self._changes.change([call for call in calls if call.outcome is None], deadline_us)
         return [call.settled() for call in calls]
 
     async def look(self, action_ids: Sequence[str], deadline_us: int | None) -> list[Action | None]:
@@ -85,8 +88,8 @@ class WritePipeline:
 
     async def idle(self) -> None:
         """Return when everything that was accepted has been sent and answered."""
-        for batcher in (self._creations, self._looks, self._puts):
-            await batcher.idle()
+        for part in (self._changes, self._creations, self._looks, self._puts):
+            await part.idle()
 
     async def store_lost(self) -> StoreLost:
         """Wait until the store says that this process may not use it any more."""

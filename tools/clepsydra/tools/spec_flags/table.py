@@ -71,7 +71,7 @@ _POLICY_FLAGS = (
         "--interruption-limit",
         "spec.interruption_limit",
         LIMIT,
-        "How many attempts in a row may end by the death of their worker; 0: no limit.",
+        "Park it after this many attempts in a row that end by the death of their worker; 0: no limit.",
     ),
     SpecFlag("--keep-success", "spec.retention.after_success", DURATION, "How long to keep a succeeded action."),
     SpecFlag("--keep-failure", "spec.retention.after_failure", DURATION, "How long to keep a failed action."),

@@ -41,8 +41,8 @@ class Completer:
         self._wake = asyncio.Event()
         self._is_idle = asyncio.Event()
         self._is_idle.set()
-        # Called with the number of attempts whose outcomes were written, or given up.
-        self.when_written: Callable[[int], None] = lambda places: None
+        # Called with the attempts whose outcomes were written, or given up.
+        self.when_written: Callable[[Sequence[Attempt]], None] = lambda attempts: None
         # Called with a shard and the earliest time to which outcomes have moved rows of it.
         self.when_moved: Callable[[int, int], None] = lambda shard_id, at_us: None
 
@@ -55,7 +55,7 @@ class Completer:
                 self._is_idle.set()
                 continue
             await self._write(batch)
-            self.when_written(len(batch))
+            self.when_written([attempt for attempt, _, _ in batch])
 
     def complete(self, attempts: Sequence[tuple[Attempt, Result]], ended_us: int) -> None:
         """These attempts have ended, all at this time."""

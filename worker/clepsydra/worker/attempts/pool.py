@@ -21,6 +21,7 @@ from clepsydra.core.times import END_OF_TIME_US, seconds
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.dispatch import CANCELLED, Dispatcher, Executed
+from clepsydra.worker.attempts.suspects import Suspects
 from clepsydra.worker.capacity import Needs
 from clepsydra.worker.running import RunningAttempt, SharedCall
 from clepsydra.worker.settings import WorkerSettings
@@ -53,6 +54,7 @@ class Pool:
         self._targets = targets
         self._executors = targets.executors
         self._places = targets.capacity.places
+        self._suspects = Suspects(targets.capacity)
         self._dispatcher = dispatcher
         self._completer = completer
         self._clock = clock
@@ -94,7 +96,7 @@ class Pool:
         """Take what these attempts need. Returns which of the begins must wait, by their index, and for what."""
         attempts = [begin.attempt for begin in begins if begin.attempt is not None]
         granted: dict[Needs, int] = {}
-        for needs, count in Counter(map(self._needs, attempts)).items():
+        for needs, count in Counter(map(self._needs_to_begin, attempts)).items():
             granted[needs] = min(count, needs.room())
             needs.take(granted[needs])
             needs.begun += granted[needs]
@@ -106,7 +108,7 @@ class Pool:
         for n, begin in enumerate(begins):
             if begin.attempt is None:
                 continue
-            needs = self._needs(begin.attempt)
+            needs = self._needs_to_begin(begin.attempt)
             granted[needs] -= 1
             if granted[needs] < 0:
                 waiting[n] = needs
@@ -114,7 +116,9 @@ class Pool:
 
     def give_back(self, taken: Sequence[Attempt], begun: Sequence[Attempt]) -> None:
         """Not all of these attempts have begun: give back what the others had taken."""
-        self._give_back_needs(taken, begun)
+        still_needed = Counter(map(self._needs_to_begin, begun))
+        for needs, count in Counter(map(self._needs_to_begin, taken)).items():
+            needs.give_back(count, still_needed[needs])
         self._take_places(len(begun) - len(taken))
         self._changed.set()
 
@@ -330,13 +334,18 @@ class Pool:
         self._completer.complete(ended, ended_us)
         self._changed.set()
 
-    def _written(self, places: int) -> None:
-        self._unwritten -= places
+    def _written(self, attempts: Sequence[Attempt]) -> None:
+        self._unwritten -= len(attempts)
+        self._suspects.written(attempts)
         self._take_places(0)
         self._changed.set()
 
     def _needs(self, attempt: Attempt) -> Needs:
         return self._executors[attempt.kind].needs(attempt.target)
+
+    def _needs_to_begin(self, attempt: Attempt) -> Needs:
+        needs = self._executors[attempt.kind].needs(attempt.target)
+        return self._suspects.needs(needs) if attempt.is_alone else needs
 
     def _give_back_needs(self, attempts: Sequence[Attempt], except_for: Sequence[Attempt] = ()) -> None:
         still_needed = Counter(map(self._needs, except_for))

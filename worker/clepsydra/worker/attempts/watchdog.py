@@ -1,8 +1,8 @@
 """The watchdog: it asks the users' loop for an answer, and names the handler that keeps it from answering.
 
 It runs in the engine's loop, and only while something is executed in the users' loop. A blocked loop is reported once,
-with the handler, the action and the line. Until it answers again, what had not been started there is withdrawn, and
-`is_blocked` says that nothing more should be begun for it.
+with the handler, the action and the line. What had not been started there is withdrawn, and no more coroutines begin
+until the loop answers again.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from clepsydra.core.times import MILLISECOND_US, seconds
 from clepsydra.worker.attempts.dispatch import Dispatcher
 from clepsydra.worker.attempts.pool import Pool
 from clepsydra.worker.attempts.users_loop import UsersLoop
+from clepsydra.worker.capacity import UNLIMITED, Capacity
 from clepsydra.worker.tally import Tally
 
 # A loop that blocks is named within the sum of these, and what else has ended in it is collected meanwhile.
@@ -37,6 +38,7 @@ class Watchdog:
         users: UsersLoop,
         dispatcher: Dispatcher,
         pool: Pool,
+        capacity: Capacity,
         clock: Clock,
         tally: Tally,
         log: FilteringBoundLogger,
@@ -44,10 +46,11 @@ class Watchdog:
         self._users = users
         self._dispatcher = dispatcher
         self._pool = pool
+        self._capacity = capacity
         self._clock = clock
         self._tally = tally
         self._log = log
-        self.is_blocked = False
+        self._is_blocked = False
 
     async def run(self) -> None:
         while True:
@@ -67,10 +70,11 @@ class Watchdog:
             if answered.is_set():
                 break
             self._dispatcher.collect()
-            if not self.is_blocked and waited_us >= _BLOCKED_AFTER_US:
+            if not self._is_blocked and waited_us >= _BLOCKED_AFTER_US:
                 self._look(waited_us)
-        if self.is_blocked:
-            self.is_blocked = False
+        if self._is_blocked:
+            self._is_blocked = False
+            self._capacity.coroutines.set_limit(UNLIMITED)
             self._log.info("the event loop of coroutine handlers answers again", blocked_s=seconds(waited_us))
 
     def _look(self, waited_us: int) -> None:
@@ -79,7 +83,8 @@ class Watchdog:
         stack = list(_frames_of_users(frame))
         if not stack:
             return
-        self.is_blocked = True
+        self._is_blocked = True
+        self._capacity.coroutines.set_limit(0)
         self._tally.blocked_loops += 1
         self._log.warning(
             "a handler blocks the event loop of all coroutine handlers: let it await, or make it a plain function",

@@ -10,6 +10,7 @@ Nothing here is needed for safety: the store's guard makes sure that no row is b
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 
 from structlog.typing import FilteringBoundLogger
@@ -20,9 +21,10 @@ from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids, WorkerGuids
 from clepsydra.core.lifecycle import plan_begins
 from clepsydra.core.plan import Begin, BeginTerms
-from clepsydra.core.times import MILLISECOND_US, seconds
+from clepsydra.core.times import END_OF_TIME_US, MILLISECOND_US, seconds
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
-from clepsydra.store.port import AdvanceOutcome, Due, Page, Queue, Row, Store
+from clepsydra.store.port import Advance, AdvanceOutcome, Due, Page, Queue, Row, Store
+from clepsydra.v1.action_pb2 import Status
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
 from clepsydra.worker.attempts.change_watch import ChangeWatch
 from clepsydra.worker.attempts.pool import Pool
@@ -48,7 +50,10 @@ _SHARE_MIN = 100
 Refused = tuple[Needs, Due]
 
 # Looking up a member of an enum takes time, and these are compared for every action.
-_DONE, _BEGIN = AdvanceOutcome.DONE, Decision.BEGIN
+_DONE, _BEGIN, _INTERRUPT = AdvanceOutcome.DONE, Decision.BEGIN, Decision.INTERRUPT
+
+# Interrupted attempts that begin again in one write.
+_AGAIN_TOGETHER = 50
 
 
 class SyncLoop:
@@ -258,6 +263,19 @@ class SyncLoop:
             await self._migrate(shard, arrived, [])
 
     async def _begin(self, shard: Shard, begins: list[Begin]) -> None:
+        """Begin all of them in one write, except that what was interrupted begins again in parts.
+
+        One of those may have killed its worker, and if it does so again, fewer others are in hand.
+        """
+        parts = _in_parts(begins)
+        try:
+            while parts:
+                await self._begin_together(shard, parts.popleft())
+        finally:
+            for part in parts:
+                self._pool.give_back([begin.attempt for begin in part if begin.attempt is not None], [])
+
+    async def _begin_together(self, shard: Shard, begins: list[Begin]) -> None:
         """Write all begins at once; then execute the attempts that have begun."""
         if not begins:
             return
@@ -281,6 +299,7 @@ class SyncLoop:
         """A row was advanced that did not simply begin."""
         if begin.decision is Decision.INTERRUPT:
             self._tally.found_interrupted += 1
+            self._note_if_parked(begin.advance)
         elif begin.decision is Decision.EXPIRE:
             self._tally.expired += 1
         elif begin.decision is Decision.PURGE:
@@ -291,6 +310,13 @@ class SyncLoop:
             self._log.error("an action cannot be decoded and was set aside", action=row.action_id, guid=row.guid)
         if begin.attempt is None and begin.advance.to_us is not None:
             shard.wrote(begin.advance.to_us)
+
+    def _note_if_parked(self, advance: Advance) -> None:
+        if advance.to_us is None or advance.to_us < END_OF_TIME_US or advance.status is None:
+            return
+        self._tally.parked += 1
+        reason = Status.FromString(advance.status).reason
+        self._log.error("an action was parked: it kills its workers", action=advance.row.action_id, reason=reason)
 
     async def _wait_for_next(self, shard: Shard) -> None:
         """Wait for the next row's time, the next read, or a wake-up; or for room, if due rows find none."""
@@ -317,3 +343,12 @@ class SyncLoop:
 
     def _room(self) -> int:
         return min(self._share, self._pool.room)
+
+
+def _in_parts(begins: list[Begin]) -> deque[list[Begin]]:
+    again = [begin for begin in begins if begin.decision is _INTERRUPT and begin.attempt is not None]
+    if len(again) <= _AGAIN_TOGETHER:
+        return deque([begins])
+    parts = deque(again[n : n + _AGAIN_TOGETHER] for n in range(0, len(again), _AGAIN_TOGETHER))
+    parts[0] += [begin for begin in begins if begin.decision is not _INTERRUPT or begin.attempt is None]
+    return parts

@@ -189,7 +189,7 @@ class _NeedsByName(dict[str, Needs]):
         if handler is None:
             return NOTHING
         if handler.is_async:
-            needs = Needs(self._capacity.resource(self._limit, self._capacity.places))
+            needs = Needs(self._capacity.coroutines, self._capacity.resource(self._limit, self._capacity.places))
         else:
             # One thread serves a whole call, however many payloads it takes.
             batch = handler.batch if isinstance(handler, BatchHandler) else 1

@@ -4,7 +4,7 @@ The reports of failed lines come in the order of the file, whether this process 
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import click
@@ -13,6 +13,7 @@ from google.protobuf import json_format
 from clepsydra.core.limits import REQUEST_BYTES
 from clepsydra.tools.client import failure_from_status
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.format.json_input import parse_message
 from clepsydra.tools.format.progress import ProgressCounter
 from clepsydra.tools.format.text import printable_lines
 from clepsydra.v1.action_pb2 import ScheduledAction
@@ -31,6 +32,15 @@ class Line(NamedTuple):
     request: Any
 
 
+# Begins a call with these requests, and returns a function that waits for their results.
+Start = Callable[[list[Any]], Callable[[], Iterable[Any]]]
+
+
+class _Sent(NamedTuple):
+    batch: list[Line]
+    finish: Callable[[], Iterable[Any]]
+
+
 class ActionFile:
     """A file with one action a line. `request_of` makes the request of a line, from its number, text and action.
 
@@ -42,7 +52,41 @@ class ActionFile:
         self._request_of = request_of
         self.failed = 0
 
-    def batches(self) -> Iterator[list[Line]]:
+    def send(self, start: Start, progress: ProgressCounter) -> Iterator[list[Any]]:
+        """Send the file in batches. Yields the results of each batch without its failures, which are reported.
+
+        While the scheduler works on a batch, the next one is read.
+        """
+        sent: _Sent | None = None
+        try:
+            for batch in self._batches():
+                requests = [line.request for line in batch if not isinstance(line.request, Failure)]
+                before, sent = sent, _Sent(batch, start(requests) if requests else list)
+                if before is not None:
+                    yield list(self._results(before, progress))
+        except (KeyboardInterrupt, Failure):
+            # What was sent counts, whatever went wrong with the rest.
+            if sent is not None:
+                yield list(self._results(sent, progress))
+            raise
+        if sent is not None:
+            yield list(self._results(sent, progress))
+
+    def _results(self, sent: "_Sent", progress: ProgressCounter) -> Iterator[Any]:
+        results = iter(enumerate(sent.finish()))
+        for line in sent.batch:
+            if isinstance(line.request, Failure):
+                self._report(line.number, str(line.request), progress)
+                continue
+            index, result = next(results)
+            if result.HasField("error"):
+                # The line says where; the place in the batch would only confuse.
+                sentence = str(failure_from_status(result.error, f"requests[{index}].action."))
+                self._report(line.number, sentence, progress)
+            else:
+                yield result
+
+    def _batches(self) -> Iterator[list[Line]]:
         with open_input(self._name) as file:
             batch: list[Line] = []
             size = 0
@@ -54,24 +98,6 @@ class ActionFile:
                     batch, size = [], 0
             if batch:
                 yield batch
-
-    def results(
-        self, batch: list[Line], send: Callable[[list[Any]], list[Any]], progress: ProgressCounter
-    ) -> Iterator[Any]:
-        """Send what can be sent of a batch. Yields the results without an error, and reports the other lines."""
-        requests = [line.request for line in batch if not isinstance(line.request, Failure)]
-        answers = iter(enumerate(send(requests) if requests else ()))
-        for line in batch:
-            if isinstance(line.request, Failure):
-                self._report(line.number, str(line.request), progress)
-                continue
-            index, result = next(answers)
-            if result.HasField("error"):
-                # The line says where; the place in the batch would only confuse.
-                sentence = str(failure_from_status(result.error, f"requests[{index}].action."))
-                self._report(line.number, sentence, progress)
-            else:
-                yield result
 
     def _lines(self, file: BinaryIO) -> Iterator[Line]:
         number = 0
@@ -111,7 +137,7 @@ def read_action(name: str) -> ScheduledAction:
 def parse_action(text: bytes) -> ScheduledAction:
     """An action in protobuf's JSON."""
     try:
-        return json_format.Parse(text, ScheduledAction())
+        return parse_message(text, ScheduledAction)
     except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise Failure(f"not an action in JSON, as `clepsydra get --json` prints it: {reason}", Exit.USAGE) from error

@@ -1,5 +1,6 @@
 """`clepsydra add`: schedules an action, or a file of actions."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -101,16 +102,17 @@ def _add_file(client: Client, name: str, request_id: str, validate_only: bool, a
         line_id = f"{request_id}-{number}" if request_id else ""
         return CreateActionRequest(action=action, request_id=line_id, validate_only=validate_only)
 
-    def send(requests: list[CreateActionRequest]) -> list[Any]:
-        return list(client.call("BatchCreateActions", BatchCreateActionsRequest(requests=requests)).results)
+    def start(requests: list[CreateActionRequest]) -> Callable[[], Iterable[Any]]:
+        finish = client.start("BatchCreateActions", BatchCreateActionsRequest(requests=requests))
+        return lambda: finish().results
 
     file = ActionFile(name, request_of)
     progress = ProgressCounter("added")
     added = 0
-    for batch in file.batches():
-        for result in file.results(batch, send, progress):
-            added += 1
-            if as_json:
+    for results in file.send(start, progress):
+        added += len(results)
+        if as_json:
+            for result in results:
                 print_message(result.action, in_one_line=True)
         progress.show(added)
     progress.clear()

@@ -3,7 +3,7 @@
 import hashlib
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -104,14 +104,14 @@ class _Import:
     def run(self, client: Client) -> signal.Signals | None:
         """Import every line. Returns the signal that stopped it before the end, if any."""
 
-        def send(requests: list[Any]) -> list[Any]:
-            return list(client.call("ImportActions", ImportActionsRequest(requests=requests)).results)
+        def start(requests: list[Any]) -> Callable[[], Iterable[Any]]:
+            finish = client.start("ImportActions", ImportActionsRequest(requests=requests))
+            return lambda: finish().results
 
         try:
             with _interrupted_by_sigterm():
-                for batch in self._file.batches():
-                    for result in self._file.results(batch, send, self._progress):
-                        self.counts[_OUTCOMES[result.outcome]] += 1
+                for results in self._file.send(start, self._progress):
+                    self.counts.update(_OUTCOMES[result.outcome] for result in results)
                     self.counts["failed"] = self._file.failed
                     self._progress.show(self._taken)
         except KeyboardInterrupt as interrupted:
