@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import ScheduledAction
 from tests.simulation.ledger import Books, Standing
 from tests.simulation.verdict import Verdict
@@ -20,13 +23,22 @@ class Promises:
         self._books = books
         self._verdict = verdict
 
+    @property
+    def occurrences(self) -> dict[str, Timestamp]:
+        """The occurrences that cancellations name, by their request ids."""
+        return self._books.occurrences
+
     def window(self, action_id: str) -> Window:
         standing = self._books.standing(action_id)
         return Window(action_id, len(standing.lives), len(standing.visible) - 1)
 
-    def changed(self, kind: str, window: Window, answer: ScheduledAction) -> None:
+    def changed(self, kind: str, window: Window, answer: ScheduledAction, request_id: str) -> None:
         """A change was acknowledged, with what it made of the action."""
         life = self._books.lives.get(answer.meta.guid)
+        was_written = request_id in self._books.committed or self._standing(window).lives[window.lives :]
+        if life is None and was_written:
+            # Changes of one action that wait together are written as one: the lives in between are never current.
+            return
         if life is None or life.action_id != window.action_id:
             self._violated("what is acknowledged is committed", f"{kind} of {window.action_id}: {answer.meta.guid}")
         elif kind == "pause":
@@ -36,9 +48,18 @@ class Promises:
         committed = self._books.committed.get(request_id, [])
         lives = committed or [life for life in self._standing(window).lives[window.lives :] if life.is_deleted]
         if lives:
-            self._stop(lives[0].number, self._standing(window))
-        else:
+            # A change that was written together with the deletion may have brought the action back.
+            self._stop(lives[0].number - (not lives[0].is_deleted), self._standing(window))
+        elif not self._standing(window).lives[window.lives :]:
             self._violated("what is acknowledged is committed", f"the deletion of {window.action_id}")
+
+    def cancelled(self, window: Window, answer: ScheduledAction, request_id: str) -> None:
+        """A cancellation was acknowledged: nothing begins in the lives before, nor in its own if the action ended."""
+        self.changed("cancel", window, answer, request_id)
+        life = self._books.lives.get(answer.meta.guid)
+        if life is not None:
+            has_ended = answer.status.state == action_pb2.CANCELLED
+            self._stop(life.number if has_ended else life.number - 1, self._standing(window))
 
     def refused(self, request_id: str) -> None:
         """The caller was told, each time, that nothing was done."""
