@@ -63,7 +63,6 @@ format: install ## Rewrite the sources as `make lint` wants them
 
 proto: install ## Generate the Python code of the .proto files
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=proto --pyi_out=proto --grpc_python_out=proto \
-		-I$$($(BIN)/python -c 'import google.rpc, os; print(os.path.dirname(os.path.dirname(list(google.rpc.__path__)[0])))') \
 		$(PROTOS)
 
 # Three lock files with one set of versions: what running needs, the same with the drivers of all stores, and everything.

@@ -61,7 +61,7 @@ def test_every_example_can_be_typed(source: str, example: str, tmp_path: Path, m
 
 def _before_the_pipe(tokens: shlex.shlex) -> Iterator[str]:
     for token in tokens:
-        if token in {"|", ">", "&", ";", "("}:
+        if token in {"|", ">", ">>", "&", "&&", ";", "("}:
             return
         yield token
 

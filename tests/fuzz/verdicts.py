@@ -1,6 +1,7 @@
 """What an answer may look like: the statuses that docs/api.md documents, and what each has to bring along."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import grpc
@@ -13,6 +14,7 @@ from clepsydra.core.limits import REQUEST_BYTES
 from clepsydra.scheduler.api.endpoint import SERVICE
 from clepsydra.scheduler.api.grpc_status import CODES
 from clepsydra.v1 import scheduler_pb2
+from clepsydra.v1.scheduler_pb2 import ItemError
 
 _ETAG = {"NOT_FOUND", "ABORTED"}
 _SWITCH = {*_ETAG, "FAILED_PRECONDITION"}
@@ -80,7 +82,7 @@ def judge(call: Call, answer: Answer) -> None:
             _judge_item(call, number, error)
 
 
-def errors_of_items(answer: Answer) -> list[Status | None]:
+def errors_of_items(answer: Answer) -> list[ItemError | None]:
     """Of a batch, item by item: how it failed."""
     results = getattr(answer.response, "results", ())
     return [result.error if result.HasField("error") else None for result in results]
@@ -116,33 +118,35 @@ def _judge_error(call: Call, answer: Answer) -> None:
         return
     _require(answer.status is not None, "an error has details")
     assert answer.status is not None
-    _judge_status(answer.code, answer.status, call.request_type.DESCRIPTOR)
+    info, bad = ErrorInfo(), BadRequest()
+    for detail in answer.status.details:
+        detail.Unpack(info) or detail.Unpack(bad)
+    _require(info.domain == "clepsydra", "the domain tells whose reason it is")
+    _judge_details(answer.code, answer.status.message, info.reason, bad.field_violations, call)
 
 
-def _judge_item(call: Call, number: int, error: Status) -> None:
+def _judge_item(call: Call, number: int, error: ItemError) -> None:
     code = _CODES[error.code]
     _require(code in {"INVALID_ARGUMENT", *DOCUMENTED[_ITEMS[call.method]]}, f"{code} is not documented for an item")
-    _judge_status(code, error, call.request_type.DESCRIPTOR)
+    _judge_details(code, error.message, error.reason, error.field_violations, call)
     if code == "INVALID_ARGUMENT":
         _require(error.message.startswith(f"requests[{number}]"), "the item is named")
 
 
-def _judge_status(code: str, status: Status, request: Descriptor) -> None:
-    _require(bool(status.message), "an error has a message")
-    info, bad = ErrorInfo(), BadRequest()
-    for detail in status.details:
-        detail.Unpack(info) or detail.Unpack(bad)
-    _require(info.domain == "clepsydra" and (code, info.reason) in _REASONS, "the reason tells what the code tells")
+def _judge_details(code: str, message: str, reason: str, violations: Sequence[Any], call: Call) -> None:
+    request = call.request_type.DESCRIPTOR
+    _require(bool(message), "an error has a message")
+    _require((code, reason) in _REASONS, "the reason tells what the code tells")
     if code != "INVALID_ARGUMENT":
         return
-    _require(bool(bad.field_violations), "an invalid argument names fields")
-    for violation in bad.field_violations:
+    _require(bool(violations), "an invalid argument names fields")
+    for violation in violations:
         _require(bool(violation.description), f"{violation.field} is said to be wrong, and not how")
         _require(not violation.field or names_a_field(request, violation.field), f"{violation.field!r} is no field")
     # What is wrong with the request as a whole, such as bytes that are no message, is no field's.
-    first = bad.field_violations[0]
+    first = violations[0]
     said = f"{first.field}: {first.description}" if first.field else f"the request {first.description}"
-    _require(status.message.startswith(said.removesuffix("…")), "the message says which field is wrong, and how")
+    _require(message.startswith(said.removesuffix("…")), "the message says which field is wrong, and how")
 
 
 def names_a_field(descriptor: Descriptor | None, path: str) -> bool:

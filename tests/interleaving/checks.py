@@ -5,6 +5,7 @@ from typing import NamedTuple
 from clepsydra.core.action.events import Decision
 from clepsydra.core.action.state_machine import KEPT, LIVE
 from clepsydra.core.plan import Begin
+from clepsydra.core.times import us_of
 from clepsydra.store.port import Action, AdvanceOutcome, PutOutcome, PutResult
 from clepsydra.v1.action_pb2 import Spec, Status
 from tests.interleaving.state import Books, Tables, Write
@@ -59,9 +60,20 @@ def after_put(books: Books, write: Write, seen: Seen, result: PutResult) -> Book
             raise Returned
         raise Broken("a guid is never current twice", f"{put.action.action_id} became {guid} again")
     last[put.action.action_id] = guid
+    _check_cancelled(books, guid, before)
     # Whatever was in flight is superseded.
     still_open = tuple(entry for entry in books.open if before is None or entry[0] != before.guid)
     return books._replace(guids=books.guids | {guid}, open=still_open, last=tuple(sorted(last.items())))
+
+
+def _check_cancelled(books: Books, guid: str, before: Action | None) -> None:
+    """A cancellation ends the occurrence that its call saw first, or nothing."""
+    seen = dict(books.cancelled).get(guid)
+    if seen is None:
+        return
+    ended = None if before is None else (before.guid, us_of(Status.FromString(before.status).occurrence_time))
+    if ended != seen:
+        raise Broken("a cancellation ends the occurrence that it saw", f"it saw {seen} and ended {ended}")
 
 
 def after_turn(books: Books, begin: Begin, seen: Seen, outcome: AdvanceOutcome) -> Books:

@@ -8,13 +8,14 @@ from typing import Any
 from clepsydra.core.action.events import Decision
 from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.plan import Begin
-from clepsydra.core.times import END_OF_TIME_US, MILLISECOND_US
+from clepsydra.core.times import END_OF_TIME_US, MILLISECOND_US, us_of
 from clepsydra.scheduler.writes.call import Call as WriteCall
 from clepsydra.scheduler.writes.chain import Chain
-from clepsydra.scheduler.writes.mutations import Create
+from clepsydra.scheduler.writes.mutations import Cancel, Create
 from clepsydra.store.errors import OutcomeUnknown, StoreError
 from clepsydra.store.memory.store import QueueRow
 from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Queue
+from clepsydra.v1.action_pb2 import Status
 from tests.interleaving import checks
 from tests.interleaving.checks import Broken, Seen
 from tests.interleaving.description import Label
@@ -199,6 +200,10 @@ class Moves:
             self._load(state.tables, state.clock_us)
             [current] = _run(self._store.get([held.mutation.action_id]))
         held.plan(current)
+        if isinstance(held.mutation, Cancel) and current is not None:
+            seen = current.guid, us_of(Status.FromString(current.status).occurrence_time)
+            cancelled = tuple(sorted({**dict(state.books.cancelled), self._world.guid(number): seen}.items()))
+            state = state._replace(books=state.books._replace(cancelled=cancelled))
         return self._heard(state, number, held)
 
     def _heard(self, state: State, number: int, held: WriteCall) -> State:
@@ -218,6 +223,10 @@ class Moves:
             raise Broken("what is acknowledged is committed", f"call {number} ({kind})")
         if kind in ("delete", "pause"):
             return books._replace(stopped=books.stopped | frozenset(self._lives_until(number)))
+        if kind == "cancel":
+            # A periodic action goes on in the life that the cancellation made.
+            goes_on = {guid} if self._shape.periodic else set()
+            return books._replace(stopped=books.stopped | (frozenset(self._lives_until(number)) - goes_on))
         return books
 
     def _lives_until(self, number: int) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from clepsydra.core.action.events import Decision
 from clepsydra.core.plan import Begin
 from clepsydra.core.times import SECOND_US
+from clepsydra.scheduler.writes.mutations import Cancel, Plan, Stamp
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import QueueRow, _key
 from clepsydra.store.port import (
@@ -21,6 +22,7 @@ from clepsydra.store.port import (
 )
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Status
+from clepsydra.v1.scheduler_pb2 import CancelActionRequest
 from tests.interleaving.world import Shape, World
 
 _UPDATED = Shape((("create", 0), ("update", 0)), begins=1, crashes=0)
@@ -141,6 +143,18 @@ class DeleteWithoutTombstone(World):
     store_class = Store
 
 
+class CancelEndsAnyOccurrence(World):
+    """A cancellation that has to be planned again ends whatever occurrence is current by then."""
+
+    class Forgetful(Cancel):
+        def plan(self, current: Action | None) -> Plan:
+            self._seen = None
+            return super().plan(current)
+
+    def _cancel(self, request: CancelActionRequest, stamp: Stamp) -> Cancel:
+        return self.Forgetful(request, stamp)
+
+
 class GuidUsedTwice(World):
     """Every other call of the client makes the same life."""
 
@@ -163,5 +177,6 @@ MUTATIONS: dict[type[World], Shape] = {
     PutWithoutComparison: _UPDATED,
     SettingsWriteTheStatus: Shape((("create", 0), ("settings", 0)), begins=2, crashes=0, troubles=0),
     DeleteWithoutTombstone: Shape((("create", 0), ("delete", 0)), begins=0, crashes=0),
+    CancelEndsAnyOccurrence: Shape((("create", 0), ("cancel", 0)), begins=1, crashes=0, troubles=0, periodic=True),
     GuidUsedTwice: Shape((("create", 0), ("update", 0), ("update", 0)), begins=0, crashes=0, troubles=0),
 }

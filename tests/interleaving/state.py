@@ -103,6 +103,8 @@ class Books(NamedTuple):
     started: frozenset[str] = frozenset()
     # Lives in which nothing may begin any more.
     stopped: frozenset[str] = frozenset()
+    # For each life that a cancellation makes: the life and the occurrence that its call saw first.
+    cancelled: tuple[tuple[str, tuple[str, int]], ...] = ()
     # The last life of each action.
     last: tuple[tuple[str, str], ...] = ()
 

@@ -15,12 +15,13 @@ from clepsydra.core.plan import Begin, BeginTerms
 from clepsydra.core.times import MILLISECOND_US, SECOND_US, duration, timestamp
 from clepsydra.scheduler.writes.call import Call
 from clepsydra.scheduler.writes.chain import Chain
-from clepsydra.scheduler.writes.mutations import Command, Create, Delete, Mutation, Stamp, Update
+from clepsydra.scheduler.writes.mutations import Cancel, Command, Create, Delete, Mutation, Stamp, Update
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Advance, Due, Queue, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Periodic, PythonHandler, RetryPolicy, Schedule, Spec
 from clepsydra.v1.scheduler_pb2 import (
+    CancelActionRequest,
     CreateActionRequest,
     DeleteActionRequest,
     PauseActionRequest,
@@ -185,7 +186,12 @@ class World:
             return Update(update, stamp)
         if kind == "delete":
             return Delete(DeleteActionRequest(id=action_id, request_id=request_id), stamp, DELETED_RETENTION_US)
+        if kind == "cancel":
+            return self._cancel(CancelActionRequest(id=action_id, request_id=request_id), stamp)
         return Command(_COMMANDS[kind](id=action_id, request_id=request_id), stamp)
+
+    def _cancel(self, request: CancelActionRequest, stamp: Stamp) -> Cancel:
+        return Cancel(request, stamp)
 
     def _spec(self) -> Spec:
         """Every life is planned for the same time, and a retry for the end of a lease: times meet where they can."""

@@ -7,8 +7,8 @@ from itertools import product
 from tests.interleaving.world import Shape
 
 _CREATE = ("create", 0)
-_KINDS = ("update", "retarget", "chain", "settings", "delete", "pause", "run")
-_SECOND_KINDS = ("create", "update", "retarget", "settings", "delete", "pause", "resume", "run")
+_KINDS = ("update", "retarget", "chain", "settings", "delete", "pause", "run", "cancel")
+_SECOND_KINDS = ("create", "update", "retarget", "settings", "delete", "pause", "resume", "run", "cancel")
 
 # How much may go wrong in a world.
 _NOTHING = Shape((_CREATE,), begins=1, crashes=0, troubles=0)
@@ -25,6 +25,8 @@ def few_worlds() -> Iterator[Shape]:
     for kind in _KINDS:
         yield replace(_CRASH, calls=(_CREATE, (kind, 0)), purges=True, waits_to_drop=True)
     yield replace(_TROUBLE, calls=(_CREATE, ("delete", 0)))
+    yield replace(_TROUBLE, calls=(_CREATE, ("cancel", 0)), periodic=True)
+    yield replace(_NOTHING, calls=(_CREATE, ("cancel", 0), ("update", 0)), overlapping=True)
     yield replace(_NOTHING, calls=(_CREATE, ("update", 0), ("delete", 0)), overlapping=True)
     yield replace(_NOTHING, calls=(_CREATE, ("chain", 0), ("settings", 0)), overlapping=True)
     yield replace(_TROUBLE, calls=(_CREATE, ("chain", 0)))

@@ -1,14 +1,12 @@
 """A cancellation ends the occurrence that it saw, says what it found, and never touches a later one."""
 
+import asyncio
+
 import pytest
 
-from clepsydra.core.action.attempt import SUCCESS
-from clepsydra.core.ids import WorkerGuids
-from clepsydra.core.lifecycle import end_time_us, plan_begins, plan_ends
-from clepsydra.core.plan import BeginTerms
 from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US, duration, timestamp, us_of
 from clepsydra.scheduler.errors import EtagMismatch, InvalidArgument, NotFound, OccurrenceEnded, WrongState
-from clepsydra.store.port import AdvanceOutcome, Mark
+from clepsydra.store.port import AdvanceOutcome
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Attempt, LogLine, Periodic, Schedule, Spec
 from clepsydra.v1.scheduler_pb2 import (
@@ -18,41 +16,8 @@ from clepsydra.v1.scheduler_pb2 import (
     PauseActionRequest,
     RunActionRequest,
 )
+from tests.scheduler.a_worker import AWorker
 from tests.scheduler.desk import Desk, Trouble, a_create, story
-
-TERMS = BeginTerms("the-worker", 30 * SECOND_US, 5 * SECOND_US, MINUTE_US)
-
-
-class AWorker:
-    """What a worker writes, one call at a time."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._guids = WorkerGuids(desk.ids)
-
-    async def begin(self, action_id: str = "a") -> None:
-        """Lock every shard, and begin the attempt that is due."""
-        desk, now_us = self._desk, self._desk.clock.now_us()
-        while await desk.store.acquire(self._guids.sync(), TERMS.worker, now_us, 0):
-            pass
-        for shard_id in range(desk.store.shards):
-            page = await desk.store.due(
-                shard_id, incoming_from_us=0, incoming_limit=9, from_us=0, until_us=now_us, limit=9
-            )
-            for due in (*page.incoming, *page.due):
-                if due.action is not None and due.row.action_id == action_id:
-                    [begin] = plan_begins([due], now_us, TERMS)
-                    assert begin.attempt is not None
-                    mark = Mark(self._guids.sync(), now_us)
-                    assert await desk.store.advance([begin.advance], mark) == [AdvanceOutcome.DONE]
-                    begin.attempt.started_us = now_us
-                    self._attempt = begin.attempt
-
-    async def succeed(self) -> AdvanceOutcome:
-        now_us = self._desk.clock.now_us()
-        [advance] = plan_ends([(self._attempt, SUCCESS, 0.5)], end_time_us(now_us))
-        [outcome] = await self._desk.store.advance([advance], Mark(self._guids.sync(), now_us))
-        return outcome
 
 
 def now_spec(*, periodic: bool = False) -> Spec:
@@ -132,6 +97,16 @@ async def test_an_attempt_that_ended_a_moment_before_keeps_its_outcome(desk: Des
         assert (status.counters.succeeded_attempts, status.counters.cancelled_occurrences) == (1, 0)
         assert status.last_attempt.outcome == Attempt.SUCCESS
         await desk.delete()
+
+
+@story
+async def test_two_cancellations_at_once_end_one_occurrence(desk: Desk) -> None:
+    """They are written together. The second is planned on what the first writes, but it saw what the first saw."""
+    await desk.scheduler.create(a_create(spec=now_spec(periodic=True)))
+    await AWorker(desk).begin()
+    both = await asyncio.gather(*(desk.scheduler.cancel(cancel()) for _ in range(2)), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in both) == ["CancelActionResponse", "OccurrenceEnded"]
+    assert (await desk.get()).status.counters.cancelled_occurrences == 1
 
 
 @story

@@ -1,12 +1,14 @@
 """From errors to statuses."""
 
 import pytest
+from google.rpc.code_pb2 import Code
 from google.rpc.error_details_pb2 import BadRequest
 
 from clepsydra.core.validation.rules import FieldViolation
 from clepsydra.scheduler import errors
-from clepsydra.scheduler.api.grpc_status import CODES, status_of
-from clepsydra.scheduler.errors import InvalidArgument, SchedulerError
+from clepsydra.scheduler.api.grpc_status import CODES, item_error_of, status_of
+from clepsydra.scheduler.errors import InvalidArgument, NotFound, SchedulerError
+from clepsydra.v1.scheduler_pb2 import ItemError
 
 
 def test_the_table_knows_every_error() -> None:
@@ -48,3 +50,18 @@ def test_the_message_names_the_first_violation() -> None:
 
 def test_what_is_wrong_with_the_whole_request_needs_no_path() -> None:
     assert str(InvalidArgument((FieldViolation("", "cannot be read"),))) == "the request cannot be read"
+
+
+def test_the_error_of_an_item_says_what_a_status_would() -> None:
+    error = InvalidArgument((FieldViolation("action.spec.retry.jitter", "is wrong"), FieldViolation("", "is odd")))
+
+    item = item_error_of(error, 3)
+
+    assert (item.code, item.reason) == (Code.Value("INVALID_ARGUMENT"), "INVALID_ARGUMENT")
+    assert item.message == "requests[3].action.spec.retry.jitter: is wrong (and 1 more)"
+    assert [(each.field, each.description) for each in item.field_violations] == [
+        ("requests[3].action.spec.retry.jitter", "is wrong"),
+        ("requests[3]", "is odd"),
+    ]
+    missing = ItemError(code=Code.Value("NOT_FOUND"), message="there is no action 'a'", reason="NOT_FOUND")
+    assert item_error_of(NotFound("a"), 0) == missing

@@ -2,7 +2,6 @@
 
 import random
 
-from google.rpc.status_pb2 import Status as Error
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from clepsydra.scheduler.errors import NotFound
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import AppliedRequest, ScheduledAction, Status
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsResponse
+from clepsydra.v1.scheduler_pb2 import ItemError as Error
 
 # Lengths around those at which the length itself takes one byte more.
 _LENGTHS = (0, 1, 60, 127, 128, 300, 16_383, 16_384, 70_000)

@@ -15,6 +15,7 @@ from clepsydra.v1.action_pb2 import Periodic, PythonHandler, RetryPolicy, Schedu
 from clepsydra.v1.scheduler_pb2 import (
     BatchCreateActionsRequest,
     BatchDeleteActionsRequest,
+    CancelActionRequest,
     CreateActionRequest,
     DeleteActionRequest,
     GetActionRequest,
@@ -96,6 +97,8 @@ class Client:
         action_id = action_id_of(call.action)
         window = self._promises.window(action_id)
         request = _request(call, request_id)
+        if call.kind == "cancel":
+            await self._name_occurrence(request)
         answer = await self._until_told(
             call.kind, request_id, lambda scheduler: _METHODS[call.kind](scheduler, request, _TIMEOUT_S)
         )
@@ -103,9 +106,25 @@ class Client:
             return False
         if call.kind == "delete":
             self._promises.deleted(window, request_id)
+        elif call.kind == "cancel":
+            self._promises.cancelled(window, answer.action)
         else:
             self._promises.changed(call.kind, window, answer)
         return True
+
+    async def _name_occurrence(self, request: CancelActionRequest) -> None:
+        """Look first, as a user does; the call may then end that occurrence and no other."""
+        request_id, occurrences = request.request_id, self._promises.occurrences
+        if request_id in occurrences:
+            request.occurrence_time.CopyFrom(occurrences[request_id])
+            return
+        try:
+            answer = await self._ask(lambda scheduler: scheduler.get(GetActionRequest(id=request.id)))
+        except (Unanswered, errors.SchedulerError):
+            return
+        request.occurrence_time.CopyFrom(answer.status.occurrence_time)
+        if request_id:
+            occurrences[request_id] = answer.status.occurrence_time
 
     async def _get(self, call: CallPlan, request_id: str) -> bool:
         window = self._promises.window(action_id_of(call.action))
@@ -248,6 +267,7 @@ _BY_ID: dict[str, Callable[..., Message]] = {
     "pause": PauseActionRequest,
     "resume": ResumeActionRequest,
     "run": RunActionRequest,
+    "cancel": CancelActionRequest,
 }
 
 _METHODS: dict[str, Callable[[Scheduler, Any, float | None], Awaitable[Any]]] = {
@@ -258,6 +278,7 @@ _METHODS: dict[str, Callable[[Scheduler, Any, float | None], Awaitable[Any]]] = 
     "pause": Scheduler.pause,
     "resume": Scheduler.resume,
     "run": Scheduler.run,
+    "cancel": Scheduler.cancel,
 }
 
 

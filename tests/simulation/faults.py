@@ -121,6 +121,7 @@ SIGHTS: tuple[str, ...] = (
     "an attempt was superseded",
     "a lease was extended",
     "an occurrence expired",
+    "an occurrence was cancelled",
     "an action was purged",
     "an action was removed at its end",
     "a tombstone was left in place of a record",

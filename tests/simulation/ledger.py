@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from clepsydra.v1.action_pb2 import Counters
 
 
@@ -79,6 +81,8 @@ class Books:
         # Request ids of calls that were refused for certain, and of those that took effect, with their lives.
         self.refused: set[str] = set()
         self.committed: dict[str, list[Life]] = {}
+        # The occurrences that cancellations name, by their request ids.
+        self.occurrences: dict[str, Timestamp] = {}
 
     def standing(self, action_id: str) -> Standing:
         found = self.actions.get(action_id)

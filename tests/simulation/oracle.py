@@ -6,6 +6,8 @@ bytes. The first violation ends the run.
 
 from collections.abc import Sequence
 
+from google.protobuf.message import DecodeError
+
 from clepsydra.core.action.state_machine import KEPT, LIVE
 from clepsydra.core.times import us_of
 from clepsydra.store.memory import MemoryStore
@@ -72,6 +74,8 @@ class Oracle:
         status = Status.FromString(action.status)
         if us_of(status.scheduled_time) != action.scheduled_at_us:
             self.violated("the columns repeat the status", f"{action.action_id} is planned for another time")
+        if before is not None:
+            self._check_cancelled(action, before, status)
         number = len(standing.lives) + 1
         deleted = status.state == action_pb2.DELETED
         life = Life(action.action_id, action.guid, number, status.counters, deleted)
@@ -79,6 +83,26 @@ class Oracle:
         standing.visible.append(None if deleted else action.guid)
         self.books.lives[action.guid] = life
         self._saw_request(put, before, life)
+
+    def _check_cancelled(self, action: Action, before: Action, new: Status) -> None:
+        """A cancellation ends one occurrence: the one that it named, if it named one."""
+        try:
+            old = Status.FromString(before.status)
+        except DecodeError:
+            return
+        count = new.counters.cancelled_occurrences - old.counters.cancelled_occurrences
+        if count <= 0:
+            return
+        self._weather.mark("an occurrence was cancelled")
+        has_ended = new.state == action_pb2.CANCELLED or us_of(new.occurrence_time) > us_of(old.occurrence_time)
+        if count != 1 or old.state not in LIVE or not has_ended:
+            self.violated("a cancellation ends one occurrence", f"{action.action_id} {old} became {new}")
+        applied = Meta.FromString(action.meta).applied_requests
+        named = self.books.occurrences.get(applied[-1].request_id) if applied else None
+        if named is not None and named != old.occurrence_time:
+            self.violated(
+                "a cancellation ends the occurrence that it saw", f"{action.action_id} {named} {old.occurrence_time}"
+            )
 
     def _saw_again(self, action: Action, before: Action | None) -> None:
         """A creation that is carried out a second time, because nothing was left that could have told.

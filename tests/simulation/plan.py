@@ -220,8 +220,11 @@ class _Drawing:
         return ClientPlan(tuple(self._call(n, pause_us, few) for n in range(calls)), floods)
 
     def _call(self, n: int, pause_us: int, few: int) -> CallPlan:
-        kinds = ("create", "update", "label", "delete", "pause", "resume", "run", "get", "batch", "unbatch", "list")
-        weights = (30, 20, 5, 10, 6, 6, 8, 5, 6, 3, 1) if n else (1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0)
+        kinds = (
+            *("create", "update", "label", "delete", "pause", "resume", "run", "cancel", "get"),
+            *("batch", "unbatch", "list"),
+        )
+        weights = (30, 20, 5, 10, 6, 6, 8, 8, 5, 6, 3, 1) if n else (1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
         return CallPlan(
             pause_us=self._random.randint(0, 2 * pause_us),
             kind=self._random.choices(kinds, weights)[0],

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import ScheduledAction
 from tests.simulation.ledger import Books, Standing
 from tests.simulation.verdict import Verdict
@@ -19,6 +22,11 @@ class Promises:
     def __init__(self, books: Books, verdict: Verdict) -> None:
         self._books = books
         self._verdict = verdict
+
+    @property
+    def occurrences(self) -> dict[str, Timestamp]:
+        """The occurrences that cancellations name, by their request ids."""
+        return self._books.occurrences
 
     def window(self, action_id: str) -> Window:
         standing = self._books.standing(action_id)
@@ -39,6 +47,14 @@ class Promises:
             self._stop(lives[0].number, self._standing(window))
         else:
             self._violated("what is acknowledged is committed", f"the deletion of {window.action_id}")
+
+    def cancelled(self, window: Window, answer: ScheduledAction) -> None:
+        """A cancellation was acknowledged: nothing begins in the lives before, nor in its own if the action ended."""
+        self.changed("cancel", window, answer)
+        life = self._books.lives.get(answer.meta.guid)
+        if life is not None:
+            has_ended = answer.status.state == action_pb2.CANCELLED
+            self._stop(life.number if has_ended else life.number - 1, self._standing(window))
 
     def refused(self, request_id: str) -> None:
         """The caller was told, each time, that nothing was done."""

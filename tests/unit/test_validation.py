@@ -276,6 +276,16 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
     ]
 
 
+def test_delays_that_do_not_fit_together_are_named_with_all_the_rest() -> None:
+    retry = RetryPolicy(first_delay=duration(2), max_delay=duration(1), jitter=2)
+    paths = [violation.path for violation in action_spec.RULE(Spec(log=LogLine(), retry=retry))]
+    assert paths == ["retry.jitter", "retry.max_delay"]
+    # A delay that is wrong by itself is named once.
+    retry.max_delay.seconds = -1
+    paths = [violation.path for violation in action_spec.RULE(Spec(log=LogLine(), retry=retry))]
+    assert paths == ["retry.max_delay", "retry.jitter"]
+
+
 def test_of_a_long_key_so_much_is_shown_that_what_is_wrong_still_has_room() -> None:
     request = a_request()
     request.action.meta.labels["ü" * 1000] = "x"

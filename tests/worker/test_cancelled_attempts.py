@@ -1,12 +1,16 @@
 """A running attempt whose action is changed is cancelled within two seconds, and its outcome is not accepted."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from clepsydra.core.action.events import Accepted, Cancelled, Deleted, Event, Paused
 from clepsydra.core.limits import DELETED_RETENTION_DEFAULT_US
 from clepsydra.core.times import MINUTE_US, SECOND_US, duration
+from clepsydra.store.memory import MemoryStore
+from clepsydra.store.port import Advance, AdvanceOutcome, Mark
 from clepsydra.v1.action_pb2 import Spec
 from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
@@ -109,3 +113,39 @@ async def test_nothing_is_read_while_nothing_runs_for_long() -> None:
     await asyncio.sleep(10)
     # One read for all of them, twice a second.
     assert 15 <= reads <= 21
+
+
+class SlowStore:
+    """A store whose first advances take these times."""
+
+    def __init__(self, store: MemoryStore, *seconds: float) -> None:
+        self._store = store
+        self._seconds = list(seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def advance(self, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
+        outcomes = await self._store.advance(advances, mark)
+        if self._seconds:
+            await asyncio.sleep(self._seconds.pop(0))
+        return outcomes
+
+
+@on_virtual_time
+async def test_an_attempt_that_is_cancelled_before_it_could_start_ends_once() -> None:
+    """Its begin was answered so late that its lease is extended first, and that takes long as well."""
+    fleet = Fleet()
+    watched = Watched(fleet)
+    slow: Any = SlowStore(fleet.store, 9, 30)
+    member = fleet.add_worker(slow, lock_life_ms=20_000, lease_ms=20_000, heartbeat_ms=100, grace_ms=1_000)
+    action = await fleet.create("a", handler="long", attempt_timeout=duration(10 * MINUTE_US))
+    await fleet.until(lambda: member.tally.begun == 1)
+    await fleet.change("a", Spec.FromString(action.spec), Paused())
+    await fleet.until(lambda: member.tally.superseded == 1)
+    await asyncio.sleep(60)
+    assert member.tally.superseded == member.tally.begun == 1
+    assert not watched.contexts
+    # Nothing keeps a place in the pool.
+    await member.stop()
+    await fleet.assert_sound()

@@ -4,7 +4,6 @@ from clepsydra.v1 import action_pb2 as _action_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
-from google.rpc import status_pb2 as _status_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -80,6 +79,25 @@ class DeleteActionResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ItemError(_message.Message):
+    __slots__ = ("code", "message", "reason", "field_violations")
+    class FieldViolation(_message.Message):
+        __slots__ = ("field", "description")
+        FIELD_FIELD_NUMBER: _ClassVar[int]
+        DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+        field: str
+        description: str
+        def __init__(self, field: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FIELD_VIOLATIONS_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    message: str
+    reason: str
+    field_violations: _containers.RepeatedCompositeFieldContainer[ItemError.FieldViolation]
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., reason: _Optional[str] = ..., field_violations: _Optional[_Iterable[_Union[ItemError.FieldViolation, _Mapping]]] = ...) -> None: ...
+
 class BatchCreateActionsRequest(_message.Message):
     __slots__ = ("requests",)
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
@@ -93,8 +111,8 @@ class BatchCreateActionsResponse(_message.Message):
         ACTION_FIELD_NUMBER: _ClassVar[int]
         ERROR_FIELD_NUMBER: _ClassVar[int]
         action: _action_pb2.ScheduledAction
-        error: _status_pb2.Status
-        def __init__(self, action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+        error: ItemError
+        def __init__(self, action: _Optional[_Union[_action_pb2.ScheduledAction, _Mapping]] = ..., error: _Optional[_Union[ItemError, _Mapping]] = ...) -> None: ...
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[BatchCreateActionsResponse.Result]
     def __init__(self, results: _Optional[_Iterable[_Union[BatchCreateActionsResponse.Result, _Mapping]]] = ...) -> None: ...
@@ -112,8 +130,8 @@ class BatchDeleteActionsResponse(_message.Message):
         DELETED_FIELD_NUMBER: _ClassVar[int]
         ERROR_FIELD_NUMBER: _ClassVar[int]
         deleted: DeleteActionResponse
-        error: _status_pb2.Status
-        def __init__(self, deleted: _Optional[_Union[DeleteActionResponse, _Mapping]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+        error: ItemError
+        def __init__(self, deleted: _Optional[_Union[DeleteActionResponse, _Mapping]] = ..., error: _Optional[_Union[ItemError, _Mapping]] = ...) -> None: ...
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[BatchDeleteActionsResponse.Result]
     def __init__(self, results: _Optional[_Iterable[_Union[BatchDeleteActionsResponse.Result, _Mapping]]] = ...) -> None: ...
@@ -165,8 +183,8 @@ class ImportActionsResponse(_message.Message):
         OUTCOME_FIELD_NUMBER: _ClassVar[int]
         ERROR_FIELD_NUMBER: _ClassVar[int]
         outcome: ImportActionsResponse.Outcome
-        error: _status_pb2.Status
-        def __init__(self, outcome: _Optional[_Union[ImportActionsResponse.Outcome, str]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+        error: ItemError
+        def __init__(self, outcome: _Optional[_Union[ImportActionsResponse.Outcome, str]] = ..., error: _Optional[_Union[ItemError, _Mapping]] = ...) -> None: ...
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[ImportActionsResponse.Result]
     def __init__(self, results: _Optional[_Iterable[_Union[ImportActionsResponse.Result, _Mapping]]] = ...) -> None: ...

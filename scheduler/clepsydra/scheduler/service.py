@@ -1,13 +1,12 @@
 """The scheduler: every call of the API, from message to message, without gRPC."""
 
 from google.protobuf.message import Message
-from google.rpc.status_pb2 import Status
 
 from clepsydra.core.clock import BoundedClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import SECOND_US
 from clepsydra.core.validation.requests import violations_of
-from clepsydra.scheduler.api.grpc_status import status_of
+from clepsydra.scheduler.api.grpc_status import item_error_of
 from clepsydra.scheduler.api.pagination import page
 from clepsydra.scheduler.api.responses import as_shown, encode_action, encode_results, to_message
 from clepsydra.scheduler.codec import decode
@@ -78,7 +77,7 @@ class Scheduler:
         """The response as it is sent."""
         _check(request)
         outcomes = await self._pipeline.create(list(request.requests), self._deadline_us(remaining_s))
-        return encode_results(outcomes, _status_in_batch)
+        return encode_results(outcomes, item_error_of)
 
     async def get(self, request: GetActionRequest, remaining_s: float | None = None) -> ScheduledAction:
         _check(request)
@@ -129,7 +128,7 @@ class Scheduler:
             if isinstance(outcome, Action):
                 result.deleted.SetInParent()
             else:
-                result.error.CopyFrom(_status_in_batch(outcome, index))
+                result.error.CopyFrom(item_error_of(outcome, index))
         return response
 
     async def import_actions(
@@ -144,7 +143,7 @@ class Scheduler:
             if isinstance(outcome, Action):
                 response.results.add(outcome=each.outcome)
             else:
-                response.results.add(error=_status_in_batch(outcome, index))
+                response.results.add(error=item_error_of(outcome, index))
         return response
 
     async def pause(self, request: PauseActionRequest, remaining_s: float | None = None) -> ScheduledAction:
@@ -159,8 +158,9 @@ class Scheduler:
     async def cancel(self, request: CancelActionRequest, remaining_s: float | None = None) -> CancelActionResponse:
         _check(request)
         [stored] = await self._pipeline.look([request.id], self._deadline_us(remaining_s))
-        seen = None if stored is None else await self._inspections.seen_attempt(decode(stored).action)
-        mutation = Cancel(request, self._stamp(), seen)
+        seen = None if stored is None else decode(stored).action
+        attempt = None if seen is None else await self._inspections.seen_attempt(seen)
+        mutation = Cancel(request, self._stamp(), seen, attempt)
         action = to_message(await self._change(mutation, remaining_s))
         cancelled = (
             CancelActionResponse.RUNNING_ATTEMPT
@@ -208,8 +208,3 @@ def _raise_or_return(outcome: Outcome) -> Action:
     if isinstance(outcome, SchedulerError):
         raise outcome
     return outcome
-
-
-def _status_in_batch(error: SchedulerError, index: int) -> Status:
-    """An error as users see it, with paths that start at the batch."""
-    return status_of(error.under(f"requests[{index}]") if isinstance(error, InvalidArgument) else error)

@@ -47,6 +47,11 @@ _SECTIONS: dict[str, dict[str, Entry]] = {
         "pause": Entry("Pause actions.", module="state_changes"),
         "resume": Entry("Resume paused actions.", module="state_changes"),
         "run": Entry("Run actions now.", module="state_changes"),
+        "cancel": Entry("Cancel the current run of actions."),
+    },
+    "follow": {
+        "explain": Entry("Explain why an action runs, waits, or does not run."),
+        "watch": Entry("Follow an action until it ends."),
     },
     "operate": {
         "locks": Entry("Show which worker holds which shard, and what waits there."),
@@ -54,6 +59,7 @@ _SECTIONS: dict[str, dict[str, Entry]] = {
         "audit": Entry("Check that every action has exactly one live row."),
         "backup": Entry("Copy a SQLite store while it is in use."),
         "config": Entry("Show the settings, and the origin of each."),
+        "completion": Entry("Print the completion script of a shell."),
     },
 }
 _MODULES = {

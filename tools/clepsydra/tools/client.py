@@ -3,7 +3,7 @@
 A refusal becomes a `Failure` with the scheduler's message. A call that reached no scheduler becomes one with advice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from grpc_status import rpc_status
 
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.settings.model import Settings
+from clepsydra.v1.scheduler_pb2 import ItemError
 from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
 _EXIT_OF_STATUS = {
@@ -83,19 +84,27 @@ def scheduler_client(settings: Settings) -> Iterator[Client]:
         yield Client(SchedulerServiceStub(channel), settings)  # type: ignore[no-untyped-call]
 
 
-def failure_from_status(status: status_pb2.Status, path_prefix: str = "") -> Failure:
-    """A refusal: the scheduler's message, and below it one line for each field if more than one is wrong.
-
-    Paths of fields are given without the prefix.
-    """
-    lines = [status.message.removeprefix(path_prefix)]
+def failure_from_status(status: status_pb2.Status) -> Failure:
+    """A refusal of a call."""
+    violations: list[Any] = []
     for detail in status.details:
         request = error_details_pb2.BadRequest()
-        if detail.Unpack(request) and len(request.field_violations) > 1:
-            lines += [
-                f"  {each.field.removeprefix(path_prefix)}: {each.description}" for each in request.field_violations
-            ]
-    return Failure("\n".join(lines), _EXIT_OF_CODE.get(status.code, Exit.UNAVAILABLE))
+        if detail.Unpack(request):
+            violations += request.field_violations
+    return _failure(status.code, status.message, violations)
+
+
+def failure_from_item(error: ItemError, path_prefix: str) -> Failure:
+    """A refusal of one item of a batch. Paths of fields are given without the prefix."""
+    return _failure(error.code, error.message, error.field_violations, path_prefix)
+
+
+def _failure(code: int, message: str, violations: Sequence[Any], path_prefix: str = "") -> Failure:
+    """The scheduler's message, and below it one line for each field if more than one is wrong."""
+    lines = [message.removeprefix(path_prefix)]
+    if len(violations) > 1:
+        lines += [f"  {each.field.removeprefix(path_prefix)}: {each.description}" for each in violations]
+    return Failure("\n".join(lines), _EXIT_OF_CODE.get(code, Exit.UNAVAILABLE))
 
 
 def _channel(settings: Settings) -> grpc.Channel:

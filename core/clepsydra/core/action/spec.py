@@ -21,7 +21,6 @@ from clepsydra.core.times import (
 from clepsydra.core.validation.rules import (
     VALID,
     Violations,
-    both,
     choice,
     duration_between,
     message,
@@ -83,26 +82,26 @@ _SCHEDULE = message(
 _SHORTER_THAN_FIRST = violation("must not be shorter than first_delay", "max_delay")
 
 
-def _delays_grow(retry: RetryPolicy) -> Violations:
-    if retry.HasField("max_delay") and duration_us(retry.max_delay) < duration_us(retry.first_delay):
-        return _SHORTER_THAN_FIRST
-    return VALID
-
-
-_RETRY = both(
-    message(
-        RetryPolicy,
-        {
-            "first_delay": duration_between(0, RETRY_DELAY_MAX_US),
-            "multiplier": number(RETRY_MULTIPLIER_MIN, RETRY_MULTIPLIER_MAX),
-            "max_delay": duration_between(0, RETRY_DELAY_MAX_US),
-            "jitter": number(0, 1),
-            "max_attempts": number(0, RETRY_ATTEMPTS_MAX),
-            "max_elapsed": duration_between(0, RETRY_ELAPSED_MAX_US),
-        },
-    ),
-    _delays_grow,
+_RETRY_FIELDS = message(
+    RetryPolicy,
+    {
+        "first_delay": duration_between(0, RETRY_DELAY_MAX_US),
+        "multiplier": number(RETRY_MULTIPLIER_MIN, RETRY_MULTIPLIER_MAX),
+        "max_delay": duration_between(0, RETRY_DELAY_MAX_US),
+        "jitter": number(0, 1),
+        "max_attempts": number(0, RETRY_ATTEMPTS_MAX),
+        "max_elapsed": duration_between(0, RETRY_ELAPSED_MAX_US),
+    },
 )
+
+
+def _retry(retry: RetryPolicy) -> Violations:
+    """Each field by itself, and whether the two delays, if they are valid, fit together."""
+    found = _RETRY_FIELDS(retry)
+    if retry.HasField("max_delay") and not any(path in ("first_delay", "max_delay") for path, _ in found):
+        found += VALID if duration_us(retry.max_delay) >= duration_us(retry.first_delay) else _SHORTER_THAN_FIRST
+    return found
+
 
 _RETENTION = message(
     Retention,
@@ -116,7 +115,7 @@ RULE = message(
     Spec,
     {
         "schedule": _SCHEDULE,
-        "retry": _RETRY,
+        "retry": _retry,
         "attempt_timeout": duration_between(ATTEMPT_TIMEOUT_MIN_US, ATTEMPT_TIMEOUT_MAX_US),
         "start_deadline": duration_between(START_DEADLINE_MIN_US, START_DEADLINE_MAX_US),
         "retention": _RETENTION,

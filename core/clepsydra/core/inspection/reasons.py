@@ -79,8 +79,10 @@ def ended(situation: Situation) -> Answer | None:
     if status.state == action_pb2.SUCCEEDED:
         sentence = f"It ended at {when}: its last attempt succeeded."
     elif status.state == action_pb2.FAILED:
-        error = f": {_short(attempt.error)}" if attempt.error else ""
-        sentence = f"It failed at {when}, because {status.reason}{error}."
+        reason, error = _short(status.reason), _short(attempt.error)
+        sentence = f"It failed at {when}: {reason}" + (
+            f"; the last error was: {error}." if error not in reason else "."
+        )
     elif status.state == action_pb2.CANCELLED:
         sentence = f"It was cancelled on {_changed(situation)}."
     else:

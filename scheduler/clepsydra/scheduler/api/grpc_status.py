@@ -22,6 +22,7 @@ from clepsydra.scheduler.errors import (
     StoreUnavailable,
     WrongState,
 )
+from clepsydra.v1.scheduler_pb2 import ItemError
 
 DOMAIN = "clepsydra"
 
@@ -52,6 +53,18 @@ def status_of(error: SchedulerError) -> Status:
         status.details.append(_packed(_bad_request(error)))
     status.details.append(_packed(ErrorInfo(reason=reason, domain=DOMAIN)))
     return status
+
+
+def item_error_of(error: SchedulerError, index: int) -> ItemError:
+    """The error of one item of a batch, with paths that start at the batch."""
+    if isinstance(error, InvalidArgument):
+        error = error.under(f"requests[{index}]")
+    code, reason = CODES[type(error)]
+    item_error = ItemError(code=Code.Value(code), message=_cut(str(error), _MESSAGE_BYTES), reason=reason)
+    if isinstance(error, InvalidArgument):
+        for each in _bad_request(error).field_violations:
+            item_error.field_violations.add(field=each.field, description=each.description)
+    return item_error
 
 
 def _bad_request(error: InvalidArgument) -> BadRequest:

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-from google.rpc.status_pb2 import Status
-
 from clepsydra.core.action.memory import show_attempts
 from clepsydra.core.encoding import FieldHeads
 from clepsydra.scheduler.errors import SchedulerError
 from clepsydra.scheduler.writes.call import Outcome
 from clepsydra.store.port import Action
 from clepsydra.v1.action_pb2 import ScheduledAction
-from clepsydra.v1.scheduler_pb2 import BatchCreateActionsResponse
+from clepsydra.v1.scheduler_pb2 import BatchCreateActionsResponse, ItemError
 
 _META = FieldHeads(ScheduledAction.META_FIELD_NUMBER)
 _SPEC = FieldHeads(ScheduledAction.SPEC_FIELD_NUMBER)
@@ -39,15 +37,15 @@ def encode_action(action: Action) -> bytes:
     return b"".join([heads[len(part)] + part for heads, part in parts if part])
 
 
-def encode_results(outcomes: Iterable[Outcome], status_of: Callable[[SchedulerError, int], Status]) -> bytes:
-    """A BatchCreateActionsResponse. `status_of` gets an error and its place in the batch."""
+def encode_results(outcomes: Iterable[Outcome], item_error_of: Callable[[SchedulerError, int], ItemError]) -> bytes:
+    """A BatchCreateActionsResponse. `item_error_of` gets an error and its place in the batch."""
     parts: list[bytes] = []
     for outcome in outcomes:
         if isinstance(outcome, Action):
             encoded = encode_action(outcome)
             head = _ACTION[len(encoded)]
         else:
-            encoded = status_of(outcome, len(parts) // 3).SerializeToString()
+            encoded = item_error_of(outcome, len(parts) // 3).SerializeToString()
             head = _ERROR[len(encoded)]
         parts += (_RESULTS[len(head) + len(encoded)], head, encoded)
     return b"".join(parts)

@@ -248,11 +248,19 @@ class Cancel(Command):
     again. It then goes on only if the same occurrence of the same life is still current.
     """
 
-    def __init__(self, request: CancelActionRequest, stamp: Stamp, attempt: SeenAttempt | None = None) -> None:
+    def __init__(
+        self,
+        request: CancelActionRequest,
+        stamp: Stamp,
+        seen: ScheduledAction | None = None,
+        attempt: SeenAttempt | None = None,
+    ) -> None:
         super().__init__(request, stamp)
         self._attempt = attempt
-        # The life and the occurrence that the first look showed.
+        # The life and the occurrence that the call saw first. What other calls write with it does not count.
         self._seen: tuple[str, int] | None = None
+        if seen is not None:
+            self._see(seen)
         # Whether an attempt was running when the occurrence was given up.
         self.cancelled_attempt = False
 
@@ -266,8 +274,8 @@ class Cancel(Command):
         meta, status = action.meta, action.status
         occurrence_us = us_of(status.occurrence_time)
         if self._seen is None:
-            wanted = self.request.occurrence_time
-            self._seen = meta.guid, us_of(wanted) if self.request.HasField("occurrence_time") else occurrence_us
+            self._see(action)
+        assert self._seen is not None
         if status.state in ENDED:
             state = action_pb2.State.Name(status.state)
             raise OccurrenceEnded(f"action {meta.id!r} is {state} already, and its outcome is kept")
@@ -279,6 +287,11 @@ class Cancel(Command):
         attempt = self._running_attempt(action)
         self.cancelled_attempt = attempt is not None
         return Cancelled(attempt)
+
+    def _see(self, action: ScheduledAction) -> None:
+        named = self.request.HasField("occurrence_time")
+        occurrence = self.request.occurrence_time if named else action.status.occurrence_time
+        self._seen = action.meta.guid, us_of(occurrence)
 
     def _running_attempt(self, action: ScheduledAction) -> Attempt | None:
         """The attempt that was seen running, if nothing has been written since."""

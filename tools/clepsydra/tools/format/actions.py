@@ -9,7 +9,7 @@ from clepsydra.tools.format.durations import exact_duration
 from clepsydra.tools.format.text import printable
 from clepsydra.tools.format.times import relative_time, rfc3339, to_the_second
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Counters, Periodic, ScheduledAction, Spec, State, Status
+from clepsydra.v1.action_pb2 import Counters, Periodic, Running, ScheduledAction, Spec, State, Status
 
 
 def format_state(state: int) -> str:
@@ -32,6 +32,20 @@ def format_next(status: Status, now_us: int) -> str:
     if status.state in ENDED:
         return f"kept until {to_the_second(at_us)}"
     return "-"
+
+
+def format_running(running: Running, now_us: int) -> str:
+    """
+    >>> from clepsydra.core.times import timestamp
+    >>> times = {"start_time": timestamp(0), "lease_end_time": timestamp(9_000_000)}
+    >>> running = Running(worker="web-1", attempt_number=2, **times)
+    >>> format_running(running, 3_000_000)
+    'attempt 2 on web-1 since 1970-01-01T00:00:00Z (3s ago), leased until 1970-01-01T00:00:09Z'
+    """
+    worker = f" on {printable(running.worker)}" if running.worker else ""
+    since_us, lease_us = us_of(running.start_time), us_of(running.lease_end_time)
+    since = f"{to_the_second(since_us)} ({relative_time(since_us, now_us)})"
+    return f"attempt {running.attempt_number}{worker} since {since}, leased until {to_the_second(lease_us)}"
 
 
 def format_recurrence(spec: Spec) -> str:

@@ -31,6 +31,17 @@ def attempt_cells(attempt: Attempt) -> list[str]:
     ]
 
 
+def format_attempt(attempt: Attempt) -> str:
+    """An attempt that has ended, in one line."""
+    took_us = max(us_of(attempt.end_time) - us_of(attempt.start_time), 0)
+    worker = f" on {printable(attempt.worker)}" if attempt.worker else ""
+    line = (
+        f"{format_outcome(attempt)} at {rfc3339(us_of(attempt.end_time))}: attempt {attempt.number}{worker}, "
+        f"{exact_duration(duration_us(attempt.lateness))} late, took {exact_duration(took_us)}"
+    )
+    return f"{line}: {printable(attempt.error)}" if attempt.error else line
+
+
 def format_outcome(attempt: Attempt) -> str:
     """
     >>> format_outcome(Attempt(outcome=Attempt.TIMEOUT))

@@ -22,7 +22,7 @@ from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.dispatch import CANCELLED, Dispatcher, Executed
 from clepsydra.worker.attempts.suspects import Suspects
-from clepsydra.worker.capacity import Needs
+from clepsydra.worker.capacity import Listener, Needs
 from clepsydra.worker.running import RunningAttempt, SharedCall
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
@@ -81,11 +81,11 @@ class Pool:
     def room(self) -> int:
         return self._size - self._taken - max(0, self._unwritten - self._size)
 
-    def has_room(self) -> bool:
+    def has_room(self, waiting: Listener) -> bool:
         """If not, the rows that wait are looked at again when there is."""
         if self.room > 0:
             return True
-        self._places.want()
+        self._places.listeners.add(waiting)
         return False
 
     @property
@@ -154,11 +154,15 @@ class Pool:
         extended = set(await self.extend(late))
         now_us, started, left = self._clock.now_us(), list[RunningAttempt](), list[RunningAttempt]()
         for running in late:
+            if running.has_ended:
+                # It was cancelled meanwhile, and given up before it could start.
+                self._code_has_ended(running)
+                continue
             running.attempt.start(now_us)
             is_kept = running in extended and not self._is_stopped
             is_covered = is_kept and self._is_covered(running.attempt, now_us, self._grace_us // 4)
             (started if is_covered else left).append(running)
-        if left:
+        if len(started) < len(late):
             self._give_back_needs([running.attempt for running in late], [running.attempt for running in started])
             self._end((running, STOPPED if self._is_stopped else NOT_EXTENDED) for running in left)
         if started:

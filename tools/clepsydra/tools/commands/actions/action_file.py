@@ -11,7 +11,7 @@ import click
 from google.protobuf import json_format
 
 from clepsydra.core.limits import REQUEST_BYTES
-from clepsydra.tools.client import failure_from_status
+from clepsydra.tools.client import failure_from_item
 from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.format.json_input import parse_message
 from clepsydra.tools.format.progress import ProgressCounter
@@ -81,7 +81,7 @@ class ActionFile:
             index, result = next(results)
             if result.HasField("error"):
                 # The line says where; the place in the batch would only confuse.
-                sentence = str(failure_from_status(result.error, f"requests[{index}].action."))
+                sentence = str(failure_from_item(result.error, f"requests[{index}].action."))
                 self._report(line.number, sentence, progress)
             else:
                 yield result

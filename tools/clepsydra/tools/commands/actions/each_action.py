@@ -1,4 +1,4 @@
-"""What `rm`, `pause`, `resume` and `run` have in common: they take one or more ids."""
+"""What commands that take ids have in common."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,9 +10,6 @@ from clepsydra.tools.exits import Exit, Failure
 from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.text import printable_lines
 from clepsydra.tools.settings.model import Settings
-
-ids_argument = click.argument("action_ids", metavar="ID...", nargs=-1, required=True, type=NAME_PARAMETER)
-id_argument = click.argument("action_id", metavar="ID", type=NAME_PARAMETER)
 
 
 def etag_flag(command: Any) -> Any:

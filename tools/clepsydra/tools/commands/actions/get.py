@@ -6,12 +6,13 @@ import click
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.times import us_of
+from clepsydra.tools.action_ids import id_argument
 from clepsydra.tools.client import scheduler_client
-from clepsydra.tools.commands.actions.each_action import id_argument
 from clepsydra.tools.format.actions import (
     format_counters,
     format_next,
     format_recurrence,
+    format_running,
     format_state,
     format_target,
 )
@@ -59,6 +60,8 @@ def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
     state = format_state(status.state)
     yield "id", meta.id
     yield "state", f"{state}: {printable(status.reason)}" if status.reason else state
+    if action.HasField("running"):
+        yield "running", format_running(action.running, now_us)
     yield "next", format_next(status, now_us)
     yield "recurrence", format_recurrence(spec)
     yield "target", format_target(spec)

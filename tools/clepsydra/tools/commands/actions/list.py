@@ -44,16 +44,20 @@ terminal, TARGET and RECURRENCE are cut; in a pipe nothing is. --json prints one
 @flags.with_settings
 def list_command(settings: Settings, limit: int, everything: bool, page_token: str, as_json: bool) -> None:
     """List actions with their states."""
+    running = 0
     next_token = ""
     clock, table = SystemClock(), StreamedTable.on_stdout(_COLUMNS)
     with scheduler_client(settings) as client:
         for page in pages(client, None if everything else limit, page_token):
             next_token = page.next_page_token
+            running += sum(action.HasField("running") for action in page.actions)
             if as_json:
                 sys.stdout.buffer.write(b"".join(map(message_line, page.actions)))
             else:
                 now_us = clock.now_us()
                 table.add_page([_row(action, now_us) for action in page.actions])
+    if running:
+        click.echo(f"{running} {'is' if running == 1 else 'are'} running.", err=True)
     if next_token:
         click.echo(f"There are more: --all, or --page-token {next_token}", err=True)
 
@@ -61,7 +65,7 @@ def list_command(settings: Settings, limit: int, everything: bool, page_token: s
 def _row(action: ScheduledAction, now_us: int) -> list[str]:
     return [
         action.meta.id,
-        format_state(action.status.state),
+        format_state(action.status.state) + (", running" if action.HasField("running") else ""),
         format_next(action.status, now_us),
         f"{action.status.counters.runs}",
         format_recurrence(action.spec),

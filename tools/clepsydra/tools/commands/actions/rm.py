@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
+from clepsydra.tools.action_ids import ids_argument
 from clepsydra.tools.client import Client
 from clepsydra.tools.commands.actions.each_action import (
     check_one_action,
     etag_flag,
     for_each_action,
-    ids_argument,
     request_id_flag,
 )
 from clepsydra.tools.settings import flags

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from clepsydra.core.clock import SystemClock
+from clepsydra.tools.action_ids import ids_argument
 from clepsydra.tools.client import Client
 from clepsydra.tools.commands.actions.each_action import (
     check_one_action,
     etag_flag,
     for_each_action,
-    ids_argument,
     request_id_flag,
 )
 from clepsydra.tools.format.actions import format_change

@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from clepsydra.core.clock import SystemClock
+from clepsydra.tools.action_ids import id_argument
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.action_file import read_action
-from clepsydra.tools.commands.actions.each_action import etag_flag, id_argument, request_id_flag
+from clepsydra.tools.commands.actions.each_action import etag_flag, request_id_flag
 from clepsydra.tools.fields.flag import SpecFlag
 from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.actions import format_change, format_plan_effect

@@ -1,0 +1,1 @@
+"""Commands that follow one action: what it does, and why."""
