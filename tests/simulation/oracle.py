@@ -91,13 +91,15 @@ class Oracle:
         except DecodeError:
             return
         count = new.counters.cancelled_occurrences - old.counters.cancelled_occurrences
-        if count <= 0:
+        meta = Meta.FromString(action.meta)
+        # Of changes that were written together, only the last one shows.
+        if count <= 0 or meta.revision != Meta.FromString(before.meta).revision + 1:
             return
         self._weather.mark("an occurrence was cancelled")
         has_ended = new.state == action_pb2.CANCELLED or us_of(new.occurrence_time) > us_of(old.occurrence_time)
         if count != 1 or old.state not in LIVE or not has_ended:
             self.violated("a cancellation ends one occurrence", f"{action.action_id} {old} became {new}")
-        applied = Meta.FromString(action.meta).applied_requests
+        applied = meta.applied_requests
         named = self.books.occurrences.get(applied[-1].request_id) if applied else None
         if named is not None and named != old.occurrence_time:
             self.violated(
@@ -120,10 +122,13 @@ class Oracle:
         assert life is not None, "a put that was carried out belongs to a life"
         applied = Meta.FromString(put.action.meta).applied_requests
         earlier = Meta.FromString(before.meta).applied_requests if before is not None else []
-        if not applied or any(request == applied[-1] for request in earlier):
-            return
-        request_id = applied[-1].request_id
-        standing = self.books.standing(put.action.action_id)
+        # Changes that were written together are new together.
+        for request in applied:
+            if not any(request == each for each in earlier):
+                self._saw_new_request(request.request_id, put.action.action_id, before, life)
+
+    def _saw_new_request(self, request_id: str, action_id: str, before: Action | None, life: Life) -> None:
+        standing = self.books.standing(action_id)
         if request_id in standing.requests[-_REMEMBERED:]:
             self.violated("a request takes effect at most once", f"{request_id} took effect again")
         if request_id in self.books.refused and before is not None:

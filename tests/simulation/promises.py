@@ -32,9 +32,13 @@ class Promises:
         standing = self._books.standing(action_id)
         return Window(action_id, len(standing.lives), len(standing.visible) - 1)
 
-    def changed(self, kind: str, window: Window, answer: ScheduledAction) -> None:
+    def changed(self, kind: str, window: Window, answer: ScheduledAction, request_id: str) -> None:
         """A change was acknowledged, with what it made of the action."""
         life = self._books.lives.get(answer.meta.guid)
+        was_written = request_id in self._books.committed or self._standing(window).lives[window.lives :]
+        if life is None and was_written:
+            # Changes of one action that wait together are written as one: the lives in between are never current.
+            return
         if life is None or life.action_id != window.action_id:
             self._violated("what is acknowledged is committed", f"{kind} of {window.action_id}: {answer.meta.guid}")
         elif kind == "pause":
@@ -44,13 +48,14 @@ class Promises:
         committed = self._books.committed.get(request_id, [])
         lives = committed or [life for life in self._standing(window).lives[window.lives :] if life.is_deleted]
         if lives:
-            self._stop(lives[0].number, self._standing(window))
-        else:
+            # A change that was written together with the deletion may have brought the action back.
+            self._stop(lives[0].number - (not lives[0].is_deleted), self._standing(window))
+        elif not self._standing(window).lives[window.lives :]:
             self._violated("what is acknowledged is committed", f"the deletion of {window.action_id}")
 
-    def cancelled(self, window: Window, answer: ScheduledAction) -> None:
+    def cancelled(self, window: Window, answer: ScheduledAction, request_id: str) -> None:
         """A cancellation was acknowledged: nothing begins in the lives before, nor in its own if the action ended."""
-        self.changed("cancel", window, answer)
+        self.changed("cancel", window, answer, request_id)
         life = self._books.lives.get(answer.meta.guid)
         if life is not None:
             has_ended = answer.status.state == action_pb2.CANCELLED
