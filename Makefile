@@ -9,7 +9,8 @@ DEV_STAMP := $(VENV)/.installed
 PROTOS := $(wildcard proto/clepsydra/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-run test test-plain test-postgres test-ydb lint format proto lock bench bench-peers prove chaos fuzz clean
+.PHONY: help up install install-run test test-plain test-postgres test-ydb wheel lint format proto lock bench bench-peers prove \
+	chaos fuzz clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,11 +52,23 @@ test-ydb: install ## Test a YDB server, with a report at the end: YDB=grpc://loc
 	CLEPSYDRA_TEST_YDB=$(YDB) $(BIN)/python -m pytest -v -n $(or $(JOBS),2) -p tests.ydb.report --ydb-report $(REPORT) \
 		tests/ydb/test_calls.py tests/ydb/test_statements.py tests/conformance
 
-lint: install ## Formatting, lint rules, import contract, types
+SCHEMA = $(BIN)/check-jsonschema --builtin-schema
+
+lint: install ## Formatting, lint rules, import contract, types, workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	$(SCHEMA) vendor.github-workflows .github/workflows/*.yml
+	$(SCHEMA) custom.github-workflows-require-timeout .github/workflows/*.yml
+	$(SCHEMA) vendor.compose-spec deploy/compose.yaml
+
+wheel: ## Build a wheel, install it into a venv of its own, and try it
+	rm -rf dist $(VENV)-wheel
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	$(VENV)-wheel/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	$(VENV)-wheel/bin/python -m tests.try_wheel
 
 format: install ## Rewrite the sources as `make lint` wants them
 	$(BIN)/ruff format .
@@ -95,4 +108,4 @@ fuzz: install ## Generated calls: 50,000 to the API, and long random sequences t
 	$(BIN)/python -m tests.stateful --examples 100
 
 clean: ## Remove what the targets above made
-	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-wheel build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -8,7 +8,7 @@ import itertools
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from benchmarks.hostile.wire import (
     Connection,
@@ -36,11 +36,14 @@ def resets(address: str, over: Until) -> None:
     """Calls that are reset in the same breath, as many as the connection takes."""
     head = headers_frame(1, call_head("CreateAction"))
     reset = reset_frame(1)
-    for connection in _connections(address, over):
+
+    def flood(connection: Connection) -> None:
         while not over():
             streams = [struct.pack(">I", connection.next_stream()) for _ in range(500)]
             connection.send(b"".join(head[:5] + each + head[9:] + reset[:5] + each + reset[9:] for each in streams))
             connection.receive(0)
+
+    _on_connections(address, over, flood)
 
 
 def headers_only(address: str, over: Until) -> None:
@@ -143,24 +146,27 @@ def connections(address: str, over: Until) -> None:
 def _whole_messages(address: str, over: Until, *calls: tuple[str, bytes], compressed: bool = False) -> None:
     """Complete calls, one after the other on each connection."""
     heads = {method: call_head(method, *([("grpc-encoding", "gzip")] if compressed else [])) for method, _ in calls}
-    for connection in _connections(address, over):
-        for method, content in itertools.cycle(calls):
+    turns = itertools.cycle(calls)
+
+    def call_again(connection: Connection) -> None:
+        while not over():
+            method, content = next(turns)
             stream = connection.next_stream()
             connection.send(headers_frame(stream, heads[method]))
             with contextlib.suppress(StreamEnded):
                 connection.send_data(stream, message_head(len(content), compressed=compressed) + content, end=True)
             while stream not in connection.ended_streams and not over():
                 connection.receive(0.1)
-            if over():
-                return
+
+    _on_connections(address, over, call_again)
 
 
-def _connections(address: str, over: Until) -> Iterator[Connection]:
-    """A new connection whenever the last one was refused, or is refused while it is used."""
+def _on_connections(address: str, over: Until, use: Callable[[Connection], None]) -> None:
+    """Use a connection, and a new one whenever the last one was refused."""
     while not over():
         try:
             with Connection(address) as connection:
-                yield connection
+                use(connection)
         except Refused:
             time.sleep(_PAUSE_S)
 

@@ -20,6 +20,7 @@ from tests.postgres.installations import Installation
 HOT = {
     "put": 12,
     "get": 1,
+    "versions": 1,
     "list_actions": 2,
     "due": 8,
     "migrate": 7,

@@ -109,9 +109,9 @@ class Client:
         if call.kind == "delete":
             self._promises.deleted(window, request_id)
         elif call.kind == "cancel":
-            self._promises.cancelled(window, answer.action)
+            self._promises.cancelled(window, answer.action, request_id)
         else:
-            self._promises.changed(call.kind, window, answer)
+            self._promises.changed(call.kind, window, answer, request_id)
             self._promises.updated(call.kind, window, answer)
         if call.kind in ("create", "update") and request_id not in self._forgiven:
             self._promises.delayed(window, call.spec.delay_us, answer)
@@ -177,9 +177,9 @@ class Client:
             requests=[_request(each, each_id) for each, each_id in zip(calls, ids, strict=True)]
         )
         answer = await self._until_told("batch", request_id, lambda scheduler: scheduler.batch_create(request))
-        for window, result in zip(windows, answer.results if answer is not None else (), strict=False):
+        for window, each_id, result in zip(windows, ids, answer.results if answer is not None else (), strict=False):
             if result.HasField("action"):
-                self._promises.changed("create", window, result.action)
+                self._promises.changed("create", window, result.action, each_id)
             else:
                 self._check_code(result.error.code)
         return answer is not None

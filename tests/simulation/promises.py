@@ -64,10 +64,10 @@ class Promises:
             effect = ScheduledAction.PlanEffect.Name(answer.plan_effect)
             self._violated("only a change of the schedule moves a plan", f"{kind} of {window.action_id}: {effect}")
 
-    def changed(self, kind: str, window: Window, answer: ScheduledAction) -> None:
+    def changed(self, kind: str, window: Window, answer: ScheduledAction, request_id: str) -> None:
         """A change was acknowledged, with what it made of the action."""
         life = self._books.lives.get(answer.meta.guid)
-        if life is None and self._was_chained(window):
+        if life is None and (request_id in self._books.committed or self._was_chained(window)):
             return
         if life is None or life.action_id != window.action_id:
             self._violated("what is acknowledged is committed", f"{kind} of {window.action_id}: {answer.meta.guid}")
@@ -82,9 +82,9 @@ class Promises:
         elif not self._was_chained(window):
             self._violated("what is acknowledged is committed", f"the deletion of {window.action_id}")
 
-    def cancelled(self, window: Window, answer: ScheduledAction) -> None:
+    def cancelled(self, window: Window, answer: ScheduledAction, request_id: str) -> None:
         """A cancellation was acknowledged: nothing begins in the lives before, nor in its own if the action ended."""
-        self.changed("cancel", window, answer)
+        self.changed("cancel", window, answer, request_id)
         life = self._books.lives.get(answer.meta.guid)
         if life is not None:
             has_ended = answer.status.state == action_pb2.CANCELLED

@@ -13,7 +13,7 @@ from tests.conformance.backends import BACKENDS, SHARDS, MemoryBackend
 from tests.stateful.campaign import LONG, SHORT, explore
 from tests.stateful.machine import KINDS
 
-STORES = [name for name in BACKENDS if name not in {"memory", "ydb-once"}]
+STORES = [name for name in BACKENDS if name != "memory"]
 
 
 @pytest.mark.parametrize("name", STORES)

@@ -67,6 +67,16 @@ def test_a_later_page_keeps_the_widths_and_loses_nothing_that_matters() -> None:
     assert printed(45, ROWS, later)[-1].startswith("an-id-that-is-longer  SCHEDULED  ")
 
 
+def test_a_page_is_printed_when_it_is_added_and_not_kept() -> None:
+    written: list[str] = []
+    table = StreamedTable(COLUMNS, written.append, None, is_bold=False)
+    table.add_page(ROWS)
+    assert "".join(written).splitlines() == printed(None, ROWS)
+    before = len(written)
+    table.add_page(ROWS)
+    assert "".join(written[before:]).splitlines() == printed(None, ROWS)[1:]
+
+
 def test_an_empty_table_has_a_header_and_bold_is_a_choice() -> None:
     assert printed(None, []) == ["ID  STATE  RUNS  EVERY  TARGET"]
     assert printed(80, [], is_bold=True) == ["\x1b[1mID  STATE  RUNS  EVERY  TARGET\x1b[0m"]

@@ -1,6 +1,7 @@
 """A fleet of real workers on one store, on virtual time: minutes pass in milliseconds, and nothing sleeps."""
 
 import asyncio
+import inspect
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -36,7 +37,7 @@ class Severed:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._store, name)
-        if not asyncio.iscoroutinefunction(value):
+        if not inspect.iscoroutinefunction(value):
             return value
 
         async def call(*args: Any, **kwargs: Any) -> Any:

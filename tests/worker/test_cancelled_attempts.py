@@ -149,3 +149,21 @@ async def test_an_attempt_that_is_cancelled_before_it_could_start_ends_once() ->
     # Nothing keeps a place in the pool.
     await member.stop()
     await fleet.assert_sound()
+
+
+@on_virtual_time
+async def test_an_attempt_that_has_not_started_does_not_time_out() -> None:
+    """Its timeout counts from its start, however long the store takes to extend its lease before."""
+    fleet = Fleet(shards=1)
+    watched = Watched(fleet)
+    # The begin of the short one takes long, and so does the extension before its start.
+    slow: Any = SlowStore(fleet.store, 0, 7, 4)
+    member = fleet.add_worker(slow, lock_life_ms=20_000, lease_ms=20_000, heartbeat_ms=100, grace_ms=10_000)
+    # This one ends by its timeout while the other waits: the pool looks then for what has to be cut short.
+    await fleet.create("long", handler="long", attempt_timeout=duration(9 * SECOND_US))
+    await fleet.until(lambda: bool(watched.contexts))
+    await fleet.create("short", attempt_timeout=duration(SECOND_US))
+    await fleet.until(lambda: member.tally.succeeded == 1)
+    status = await fleet.status("short")
+    counters = status.counters
+    assert (counters.succeeded_attempts, counters.failed_attempts, counters.interrupted_attempts) == (1, 0, 0)

@@ -12,11 +12,12 @@ from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
 from clepsydra.core.times import MILLISECOND_US, SECOND_US, duration
 from clepsydra.store.memory import MemoryStore
-from clepsydra.store.port import Advance, AdvanceOutcome, Mark, Put
+from clepsydra.store.port import Advance, AdvanceOutcome, Due, Mark, Put, Queue, Row
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import PythonHandler, RetryPolicy, ScheduledAction, Spec
 from clepsydra.worker import Registry
-from clepsydra.worker.capacity import Capacity, Needs
+from clepsydra.worker.capacity import Capacity, Needs, Resource
+from clepsydra.worker.loop.waiting_rows import WaitingRows
 from clepsydra.worker.running import Context
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.targets import Targets
@@ -234,16 +235,133 @@ def test_one_call_of_a_batch_handler_needs_one_thread() -> None:
     assert threads.taken == 0
 
 
-def test_who_waits_is_told_once_when_something_is_given_back() -> None:
-    capacity, told = Capacity(10), list[int]()
-    capacity.when_freed = lambda: told.append(1)
-    shared = capacity.resource(4)
-    needs = Needs(shared, capacity.resource(4, shared))
+class Rows:
+    """Rows that wait, which note what they are called with."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def freed(self, resource: Resource) -> None:
+        self.heard.append(resource)
+
+    def look_at(self, needs: Needs) -> None:
+        self.heard.append(needs)
+
+
+def test_who_waits_is_called_once_when_something_is_given_back() -> None:
+    capacity, rows, woken = Capacity(10), Rows(), list[int]()
+    capacity.when_freed = lambda: woken.append(1)
+    resource = capacity.resource(4)
+    needs = Needs(resource)
     needs.take(4)
+    assert needs.lacking() is resource
     needs.give_back(1)
-    assert told == []
-    needs.want()
+    assert woken == []
+    resource.listeners.add(rows)
     needs.give_back(1)
-    assert told == [1, 1]
     needs.give_back(1)
-    assert told == [1, 1]
+    assert rows.heard == [resource]
+    assert woken == [1]
+
+
+def test_what_is_lacking_is_what_must_be_given_back() -> None:
+    capacity = Capacity(1000)
+    connections = capacity.resource(32)
+    one = Needs(connections, capacity.resource(5, connections))
+    other = Needs(connections, capacity.resource(100, connections))
+    one.take(5)
+    assert one.lacking() is one.resources[1]
+    other.take(other.room())
+    # It has its part, though some are free.
+    assert connections.free > 0
+    assert other.lacking() is connections
+    rows = Rows()
+    other.listeners.add(rows)
+    other.exchange(connections)
+    assert rows.heard == [other]
+    assert other.room() == connections.free
+
+
+class Line:
+    """Needs of one call at a time, and rows that wait for it."""
+
+    def __init__(self, waiting: WaitingRows, needs: Needs, name: str) -> None:
+        self.waiting, self.needs, self.name = waiting, needs, name
+
+    def due(self, n: int) -> Due:
+        return Due(Row(Queue.PROCESSING, 0, n, f"{self.name}-{n}", "guid", n), None)
+
+    def add(self, *times: int) -> None:
+        for n in times:
+            self.waiting.add(self.needs, self.due(n))
+
+
+def taken(waiting: WaitingRows, limit: int = 100) -> list[str]:
+    return [due.row.action_id for due in waiting.take(limit)]
+
+
+def test_lines_are_looked_at_when_what_they_lack_is_given_back() -> None:
+    capacity, waiting = Capacity(1000), WaitingRows(page=100)
+    shared = capacity.resource(4)
+    lines = [Line(waiting, Needs(shared), name) for name in "abc"]
+    shared.take(4)
+    for n, line in enumerate(lines):
+        line.add(30 - n, 10 - n, 20 - n)
+    assert taken(waiting) == []
+    assert not waiting.can_begin()
+    shared.give_back(2)
+    assert waiting.can_begin()
+    # The earliest first, of any line.
+    assert taken(waiting) == ["c-8", "c-18"]
+    shared.take(2)
+    assert taken(waiting) == []
+    assert not waiting.can_begin()
+    shared.give_back(4)
+    assert len(taken(waiting, limit=3)) == 3
+    assert waiting.can_begin()
+
+
+def test_rows_that_did_not_begin_after_all_leave_their_resources_to_the_next() -> None:
+    capacity, waiting = Capacity(1000), WaitingRows(page=100)
+    line = Line(waiting, Needs(capacity.resource(1)), "a")
+    line.needs.take(1)
+    line.add(1, 2, 3)
+    assert taken(waiting) == []
+    line.needs.give_back(1)
+    # Nothing is taken for these: they had expired, or were gone.
+    assert [taken(waiting) for _ in range(4)] == [["a-1"], ["a-2"], ["a-3"], []]
+    assert not waiting
+
+
+def test_rows_beyond_the_bound_are_read_again_from_where_the_first_of_them_lies() -> None:
+    capacity, waiting = Capacity(1000), WaitingRows(page=2)
+    line = Line(waiting, Needs(capacity.resource(2)), "a")
+    line.needs.take(2)
+    line.add(1, 2, 3, 4, 5)
+    assert taken(waiting) == []
+    line.needs.give_back(2)
+    assert taken(waiting) == ["a-1", "a-2"]
+    assert taken(waiting) == []
+    assert waiting.read_again() == (line.needs, (3, "a-3", ""))
+    waiting.was_read(line.needs, (4, "a-4", "guid"))
+    assert waiting.read_again() is None
+    line.add(3, 4)
+    assert waiting.unknown([line.due(4), line.due(5)]) == [line.due(5)]
+    assert taken(waiting) == ["a-3", "a-4"]
+    taken(waiting)
+    assert waiting.read_again() == (line.needs, (4, "a-4", "guid"))
+    waiting.was_read(line.needs, None)
+    assert taken(waiting) == []
+    assert not waiting
+
+
+def test_rows_that_are_forgotten_are_read_again() -> None:
+    capacity, waiting = Capacity(1000), WaitingRows(page=10)
+    line = Line(waiting, Needs(capacity.resource(1)), "a")
+    line.needs.take(1)
+    line.add(1, 2)
+    assert taken(waiting) == []
+    waiting.forget_rows()
+    line.needs.give_back(1)
+    assert taken(waiting) == []
+    assert waiting.read_again() == (line.needs, (1, "a-1", ""))

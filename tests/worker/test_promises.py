@@ -1,6 +1,7 @@
 """What a fleet of workers promises, whatever happens to its members."""
 
 import asyncio
+import inspect
 
 from clepsydra.core.times import HOUR_US, MILLISECOND_US, MINUTE_US, SECOND_US, duration, us_of
 from clepsydra.store.port import Lock
@@ -356,7 +357,7 @@ async def test_a_stalled_worker_that_wakes_up_cannot_finish_what_was_taken_over(
 
         def __getattr__(self, name: str) -> object:
             value = getattr(fleet.store, name)
-            if not asyncio.iscoroutinefunction(value):
+            if not inspect.iscoroutinefunction(value):
                 return value
 
             async def call(*args: object, **kwargs: object) -> object:

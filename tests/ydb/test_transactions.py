@@ -116,7 +116,8 @@ async def test_a_heartbeat_and_the_acquisition_of_another_lock_never_abort_each_
     async with running_endpoint() as endpoint, sample_installation(endpoint) as sample:
         heartbeat, acquisition = OpenTransaction(endpoint), OpenTransaction(endpoint)
         held = [{"shard_id": 0, "guid": "held"}]
-        await heartbeat.run(text_of(endpoint, "heartbeat"), {"$locks": held, "$now": sample.world.at(9)})
+        values = {"$locks": held, "$now": sample.world.at(9), "$fresh_until": sample.world.at(9)}
+        await heartbeat.run(text_of(endpoint, "heartbeat"), values)
         await acquisition.run(
             text_of(endpoint, "acquire"),
             {

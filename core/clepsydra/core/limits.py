@@ -22,10 +22,8 @@ REQUEST_BYTES = 16 * 1024 * 1024
 # A request that is not a batch, and each item of a batch.
 ITEM_BYTES = 1024 * 1024
 ITEM_ENTRIES = 1000
-# The headers of a call, and the calls of one connection at once.
+# The headers of a call.
 METADATA_BYTES = 16 * 1024
-# A call that has ended may count for a moment longer, so the limit is twice what a busy client has under way.
-STREAMS = 128
 
 ERROR_TEXT_LENGTH = 2048
 APPLIED_REQUESTS = 8

@@ -11,6 +11,7 @@ thresholds, Choudhury and Hahne, 1998.)
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 _PART = 3
 # Of fewer than this, nothing is set apart: it would be most of what there is.
@@ -33,15 +34,24 @@ class Capacity:
         return Resource(self, limit, part_of)
 
 
+class Listener(Protocol):
+    """Rows that wait."""
+
+    def freed(self, resource: "Resource") -> None: ...
+
+    def look_at(self, needs: "Needs") -> None: ...
+
+
 class Resource:
-    __slots__ = ("_capacity", "_part_of", "is_wanted", "limit", "taken")
+    __slots__ = ("_capacity", "_part_of", "limit", "listeners", "taken")
 
     def __init__(self, capacity: Capacity, limit: int, part_of: "Resource | None") -> None:
         self.limit = limit
         self.taken = 0
         self._capacity = capacity
         self._part_of = part_of
-        self.is_wanted = False
+        # Each is called once, the next time that something is given back.
+        self.listeners: set[Listener] = set()
 
     @property
     def free(self) -> int:
@@ -57,33 +67,49 @@ class Resource:
 
     def give_back(self, count: int) -> None:
         self.taken -= count
-        if self.is_wanted and count > 0:
-            self.is_wanted = False
-            self._capacity.when_freed()
+        if count > 0:
+            self._notify()
 
     def set_limit(self, limit: int) -> None:
         self.limit = limit
-        if self.is_wanted and self.free:
-            self.is_wanted = False
+        if self.free:
+            self._notify()
+
+    def _notify(self) -> None:
+        if self.listeners:
+            listeners, self.listeners = self.listeners, set()
+            for listener in listeners:
+                listener.freed(self)
             self._capacity.when_freed()
 
-    def want(self) -> None:
-        """Rows wait for it: the next time that it is given back, they are looked at again."""
-        self.is_wanted = True
-        if self._part_of is not None:
-            self._part_of.want()
+    def lacking(self) -> "Resource | None":
+        """The resource of which something must be given back before any of this is free."""
+        if self.taken >= self.limit:
+            return self
+        if self._part_of is None or self.free > 0:
+            return None
+        return self._part_of.lacking() or self._part_of
 
 
 class Needs:
     """What each call of one kind needs. One call executes up to `batch` attempts."""
 
-    __slots__ = ("_batch", "begun", "resources")
+    __slots__ = ("_batch", "begun", "listeners", "resources")
 
     def __init__(self, *resources: Resource, batch: int = 1) -> None:
         self.resources = resources
         self._batch = batch
         # How many attempts with these needs were allowed to begin, in all.
         self.begun = 0
+        # Each is called once, when the resources themselves are exchanged.
+        self.listeners: set[Listener] = set()
+
+    def exchange(self, *resources: Resource) -> None:
+        """From now on it needs other resources; what is taken was taken of those."""
+        self.resources = resources
+        listeners, self.listeners = self.listeners, set()
+        for listener in listeners:
+            listener.look_at(self)
 
     def room(self) -> int:
         """How many attempts could begin now."""
@@ -106,9 +132,9 @@ class Needs:
         for resource in self.resources:
             resource.take(-calls)
 
-    def want(self) -> None:
-        for resource in self.resources:
-            resource.want()
+    def lacking(self) -> Resource:
+        """If there is no room: the resource of which something must be given back before there is."""
+        return next(filter(None, [resource.lacking() for resource in self.resources]))
 
     def _calls(self, attempts: int) -> int:
         return -(-attempts // self._batch)

@@ -99,6 +99,8 @@ class RunningAttempt:
     gives_up_us = 0
     # When this process noticed that its lease has ended; 0 if it has not.
     lease_over_us = 0
+    # It has not started: its lease is extended first, and its timeout does not count yet.
+    awaits_lease = False
     # Its outcome is known and nothing can cancel it any more.
     has_ended = False
     _context: Context | None = None

@@ -7,7 +7,7 @@ import grpc
 import structlog
 from grpc_health.v1 import health_pb2
 
-from clepsydra.core.limits import METADATA_BYTES, REQUEST_BYTES, STREAMS
+from clepsydra.core.limits import METADATA_BYTES, REQUEST_BYTES
 from clepsydra.scheduler.api.connections import Connections
 from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
 from clepsydra.scheduler.api.introspection import Health, Introspection
@@ -25,8 +25,6 @@ _ROOM_INTERVAL_S = 0.1
 
 _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_receive_message_length", REQUEST_BYTES),
-    # Without this limit, a connection that opens calls and resets them at once takes gigabytes.
-    ("grpc.max_concurrent_streams", STREAMS),
     # No compression of requests: a message of one megabyte could become one of a gigabyte.
     ("grpc.compression_enabled_algorithms_bitset", 1),
     ("grpc.max_metadata_size", METADATA_BYTES),
@@ -88,6 +86,8 @@ async def serve(scheduler: Scheduler, settings: SchedulerSettings, *, share_port
     options = [
         *_OPTIONS,
         ("grpc.max_allowed_incoming_connections", settings.max_connections),
+        # Without this limit, a connection that opens calls and resets them at once takes gigabytes.
+        ("grpc.max_concurrent_streams", settings.max_calls_per_connection),
         ("grpc.so_reuseport", int(share_port)),
     ]
     check_address(settings.listen, share_port=share_port)

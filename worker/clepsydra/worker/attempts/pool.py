@@ -22,7 +22,7 @@ from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.completer import Completer
 from clepsydra.worker.attempts.dispatch import CANCELLED, Dispatcher, Executed
 from clepsydra.worker.attempts.suspects import Suspects
-from clepsydra.worker.capacity import Needs
+from clepsydra.worker.capacity import Listener, Needs
 from clepsydra.worker.running import RunningAttempt, SharedCall
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
@@ -81,11 +81,11 @@ class Pool:
     def room(self) -> int:
         return self._size - self._taken - max(0, self._unwritten - self._size)
 
-    def has_room(self) -> bool:
+    def has_room(self, waiting: Listener) -> bool:
         """If not, the rows that wait are looked at again when there is."""
         if self.room > 0:
             return True
-        self._places.want()
+        self._places.listeners.add(waiting)
         return False
 
     @property
@@ -151,9 +151,12 @@ class Pool:
 
     async def _start_late(self, late: list[RunningAttempt]) -> None:
         """Too little is left of their leases, because their begin took long: extend those, and then execute them."""
+        for running in late:
+            running.awaits_lease = True
         extended = set(await self.extend(late))
         now_us, started, left = self._clock.now_us(), list[RunningAttempt](), list[RunningAttempt]()
         for running in late:
+            running.awaits_lease = False
             if running.has_ended:
                 # It was cancelled meanwhile, and given up before it could start.
                 self._code_has_ended(running)
@@ -245,6 +248,8 @@ class Pool:
                     self._give_up(running, running.cancelled_with)
                     continue
                 next_us = min(next_us, running.gives_up_us)
+            elif running.awaits_lease:
+                continue
             elif now_us >= attempt.deadline_us:
                 text = f"it did not end within its timeout of {seconds(attempt.timeout_us):.3g} s"
                 self.cancel(running, Result(action_pb2.Attempt.TIMEOUT, text))

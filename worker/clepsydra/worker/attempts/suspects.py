@@ -40,6 +40,9 @@ class _NeedsAlone(Needs):
     def room(self) -> int:
         return min(self._needs.room(), self._alone.free)
 
+    def lacking(self) -> Resource:
+        return self._alone if self._needs.room() else self._needs.lacking()
+
     def take(self, attempts: int) -> None:
         self._needs.take(attempts)
         self._alone.take(attempts)

@@ -8,7 +8,7 @@ are tried at once.
 """
 
 from clepsydra.core.times import MILLISECOND_US, SECOND_US
-from clepsydra.worker.capacity import Needs
+from clepsydra.worker.capacity import Listener, Needs
 
 # A backlog flows if attempts with these needs begin at this rate in the whole worker, measured over this time at least.
 _FLOW_PER_S = 500
@@ -48,12 +48,12 @@ class Admission:
         if now_us >= self._next_try_us:
             self._next_try_us = now_us + _TRY_US
 
-    def pause_us(self, now_us: int) -> int:
+    def pause_us(self, now_us: int, listener: Listener) -> int:
         """How long overdue rows wait for what they probably lack, unless it is given back before. 0: they do not."""
         lacked = self._lacked
         if lacked is None or now_us >= self._next_try_us or not self._flows(lacked, now_us) or lacked.room() > 0:
             return 0
-        lacked.want()
+        lacked.lacking().listeners.add(listener)
         return min(_MEASURED_US, self._next_try_us - now_us)
 
     def _flows(self, lacked: Needs, now_us: int) -> bool:

@@ -38,7 +38,6 @@ class Backlog:
     """Of one shard. It outlives a hold of the shard's lock, so that short holds come to the end of a long backlog."""
 
     def __init__(self, page: int) -> None:
-        self._page = page
         self.waiting = WaitingRows(page)
         # Everything before this position was read; None: nothing waits.
         self._read_to: Position | None = None
@@ -54,7 +53,6 @@ class Backlog:
                 return Start(again[1], again[0])
             if self._next_pass_us is None or now_us < self._next_pass_us:
                 return Start(self._read_to)
-            self.waiting = WaitingRows(self._page)
         self._pass_started_us, self._next_pass_us = now_us, None
         return Start((from_us, "", ""), is_beginning=True)
 

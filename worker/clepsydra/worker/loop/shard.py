@@ -95,10 +95,10 @@ class Shard:
 
     def keep_read(self, start: Start, arrived: Sequence[Due], rows: Sequence[Due]) -> None:
         """These rows were read from there; rows that lie before it, and those that wait, were read earlier."""
-        if start.is_beginning:
+        if not self.backlog.waiting:
             self.keep_ahead([*arrived, *rows])
             return
-        fresh = self.backlog.waiting.without_kept(rows)
+        fresh = self.backlog.waiting.unknown(rows)
         again = {position_of(due.row) for due in fresh}
         kept = [due for due in self.ahead if due.row.queue is Queue.PROCESSING]
         if start.needs is None:

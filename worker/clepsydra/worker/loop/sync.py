@@ -322,7 +322,8 @@ class SyncLoop:
         """Wait for the next row's time, the next read, or a wake-up; or for room, if due rows find none."""
         now_us = self._clock.now_us()
         pause_us = shard.wakes_at_us() - now_us
-        if self._stopping or (shard.backlog.waiting and self._pool.has_room() and shard.backlog.waiting.can_begin()):
+        waiting = shard.backlog.waiting
+        if self._stopping or (waiting and self._pool.has_room(waiting) and waiting.can_begin()):
             return
         if pause_us > 0:
             if await self._wait.wait(self._store.wait(shard.shard_id, seconds(pause_us))):
@@ -332,7 +333,7 @@ class SyncLoop:
         elif self._pool.room == 0:
             await self._wait.wait(self._pool.wait_for_room(seconds(_WAIT_FOR_ROOM_US)))
             shard.waited_for_room_us += self._clock.now_us() - now_us
-        elif (pause_us := shard.admission.pause_us(now_us)) > 0:
+        elif (pause_us := shard.admission.pause_us(now_us, waiting)) > 0:
             await self._wait.wait(asyncio.sleep(seconds(pause_us)))
 
     async def _wait_without_shard(self) -> None:

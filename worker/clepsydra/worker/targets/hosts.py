@@ -46,7 +46,7 @@ class Host:
         if not self.answers:
             self.answers = True
             self._unanswered.give_back(self.own.taken)
-            self.needs.resources = (self._connections, self.own)
+            self.needs.exchange(self._connections, self.own)
 
     def raise_limit(self) -> None:
         self._answered_in_round = True
@@ -66,10 +66,10 @@ class Host:
         if self.answers and self.own.limit == 1:
             self.answers = False
             self._unanswered.take(self.own.taken)
-            self.needs.resources = (self._connections, self._unanswered, self.own)
+            self.needs.exchange(self._connections, self._unanswered, self.own)
 
     def is_idle(self) -> bool:
-        return not self.own.taken and not self.own.is_wanted and self.own.limit == self.limit_max
+        return not self.own.taken and not self.needs.listeners and self.own.limit == self.limit_max
 
 
 class Hosts:

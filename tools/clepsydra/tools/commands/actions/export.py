@@ -1,5 +1,8 @@
 """`clepsydra export`: writes all actions, with their status, as JSON lines."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
 import click
 
 from clepsydra.core.action.occurrence import keep_key
@@ -15,6 +18,7 @@ from clepsydra.tools.format.text import counted
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
 from clepsydra.v1 import action_pb2
+from clepsydra.v1.action_pb2 import ScheduledAction
 
 _PROGRESS_LINE_EVERY = 100_000
 
@@ -51,26 +55,49 @@ def export_command(settings: Settings, file: str | None, output: str | None, end
     if file is not None and output is not None:
         raise click.UsageError("FILE and --output name the same thing: give one of them")
     name = file or output or "-"
-    written = left_out = paused = 0
-    damaged = False
-    progress = ProgressCounter("exported", _PROGRESS_LINE_EVERY)
+    actions = _Export(ended)
     with scheduler_client(settings) as client, open_output(name) as stream:
         for page in pages(client, None, ""):
-            for action in page.actions:
-                if not action.HasField("spec"):
-                    damaged = True
-                    progress.clear()
-                    click.echo(f"clepsydra: action {action.meta.id} cannot be decoded and is left out", err=True)
-                elif action.status.state in ENDED and not ended:
-                    left_out += 1
-                else:
-                    keep_key(action.status, action.meta.guid)
-                    stream.write(message_line(action))
-                    written += 1
-                    paused += action.status.state == action_pb2.PAUSED
-            progress.show(written)
-    progress.clear()
-    target = "" if name == "-" else f" to {name}"
-    skipped = f"; {counted(left_out, 'ended action')} left out" if left_out else ""
-    click.echo(f"{counted(written, 'action')} exported{target}, {paused:,} of them paused{skipped}.", err=True)
-    return Exit.NEGATIVE if damaged else Exit.OK
+            stream.write(b"".join(actions.lines(page.actions)))
+            actions.progress.show(actions.counts["exported"])
+    actions.progress.clear()
+    click.echo(actions.summary("" if name == "-" else f" to {name}"), err=True)
+    return Exit.NEGATIVE if actions.counts["damaged"] else Exit.OK
+
+
+class _Export:
+    def __init__(self, ended: bool) -> None:
+        self._ended = ended
+        self.counts: Counter[str] = Counter()
+        self.progress = ProgressCounter("exported", _PROGRESS_LINE_EVERY)
+
+    def lines(self, actions: Iterable[ScheduledAction]) -> Iterator[bytes]:
+        for action in actions:
+            if not action.HasField("spec"):
+                self.counts["damaged"] += 1
+                self.progress.clear()
+                click.echo(f"clepsydra: action {action.meta.id} cannot be decoded and is left out", err=True)
+            elif action.status.state in ENDED and not self._ended:
+                self.counts["left out"] += 1
+            else:
+                yield self._line(action)
+
+    def summary(self, target: str) -> str:
+        counts = self.counts
+        running = (
+            f", {counts['running']:,} running: these run again where they are imported" if counts["running"] else ""
+        )
+        left_out = f"; {counted(counts['left out'], 'ended action')} left out" if counts["left out"] else ""
+        return (
+            f"{counted(counts['exported'], 'action')} exported{target}, {counts['paused']:,} of them paused"
+            f"{running}{left_out}."
+        )
+
+    def _line(self, action: ScheduledAction) -> bytes:
+        self.counts["exported"] += 1
+        self.counts["paused"] += action.status.state == action_pb2.PAUSED
+        self.counts["running"] += action.HasField("running")
+        # That it runs is a fact of this moment and of this place.
+        action.ClearField("running")
+        keep_key(action.status, action.meta.guid)
+        return message_line(action)
