@@ -66,6 +66,7 @@ _NOBODY = ("--server", "127.0.0.1:1")
         ("update x --clear ''", "Invalid value for '--clear': it is empty"),
         ("list --config ''", "Invalid value for '--config': it is empty"),
         ("import ''", "Invalid value for 'FILE': it is empty"),
+        ("backup ''", "Invalid value for 'FILE': it is empty"),
         ("export ''", "Invalid value for '[FILE]': it is empty"),
         ("add x --log a --label a=1 --label b=2 --label a=3", "--label a is given twice: a label has one value"),
         ("add x --handler a --payload @/dev/zero", "Invalid value for '--payload': it is longer than 262,144 bytes"),

@@ -10,6 +10,7 @@ import heapq
 import ipaddress
 import os
 import socket
+import stat
 import struct
 from collections import defaultdict
 from collections.abc import Iterator
@@ -99,6 +100,10 @@ class Connections:
 
     def _open(self, descriptor: int) -> socket.socket | None:
         try:
+            # Nothing but sockets is copied: closing a copy of a file's descriptor drops all POSIX locks of this process
+            # on that file, and the next process that closes the SQLite store would delete its log as the last one.
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                return None
             copied = os.dup(descriptor)
         except OSError:
             return None

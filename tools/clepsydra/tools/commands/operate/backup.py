@@ -5,6 +5,7 @@ import click
 from clepsydra.store.url import sqlite_path
 from clepsydra.store.url_options import without_password
 from clepsydra.tools.exits import Exit, Failure
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.progress import ProgressCounter
 from clepsydra.tools.settings import flags
 from clepsydra.tools.settings.model import Settings
@@ -30,7 +31,7 @@ Examples:
 The copy is a store itself: one consistent moment of it, complete under its name when the command has ended. Schedulers
 and workers go on meanwhile. An existing file is never overwritten. docs/sqlite.md says how to restore.""",
 )
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=NAME_PARAMETER)
 @flags.store
 @flags.with_settings
 def backup_command(settings: Settings, file: str) -> None:
