@@ -61,6 +61,22 @@ async def test_a_held_lock_is_taken_only_when_its_heartbeat_is_too_old(world: Wo
     assert await acquire(world.other, "second thief", world.at(51), stale_before_us=world.at(2)) is None
 
 
+async def test_an_acquire_tells_whose_stale_lock_it_was(world: World) -> None:
+    acquired = await world.store.acquire("first", "worker-a", world.at(1), 0)
+    assert acquired is not None
+    assert (acquired.taken_from, acquired.taken_guid) == ("", "")
+    shard_id = acquired.lock.shard_id
+    line_up_others = [await world.store.acquire(f"other-{n}", "b", world.at(40), 0) for n in range(world.store.shards)]
+    assert line_up_others[-1] is None
+    stolen = await world.other.acquire("thief", "worker-b", world.at(50), world.at(2))
+    assert stolen is not None
+    assert (stolen.lock, stolen.taken_from, stolen.taken_guid) == (Lock(shard_id, "thief"), "worker-a", "first")
+    await world.other.release([stolen.lock], world.at(51))
+    free = await world.store.acquire("third", "worker-a", world.at(52), world.at(2))
+    assert free is not None
+    assert (free.lock, free.taken_from, free.taken_guid) == (Lock(shard_id, "third"), "", "")
+
+
 async def test_a_heartbeat_from_the_future_is_stale(world: World) -> None:
     """The clock was set back by a minute after the holders of these locks had died."""
     await take_all(world)

@@ -57,6 +57,7 @@ VALUES = (
     "core/clepsydra/core/tables.py",
     "core/clepsydra/core/times.py",
     "store/clepsydra/store/statements.py",
+    "worker/clepsydra/worker/capacity.py",
 )
 # What goes on all the time, whether there is an action or not.
 DUTIES = (

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.action.events import Accepted, Deleted, Event
 from clepsydra.core.action.state_machine import Moment, step
@@ -99,12 +100,12 @@ class Fleet:
 
         self.registry.handler(name)(noted)
 
-    def add_worker(self, store: Store | None = None, **settings: Any) -> Member:
+    def add_worker(self, store: Store | None = None, log: FilteringBoundLogger = SILENT, **settings: Any) -> Member:
         chosen = WorkerSettings(**settings)
         severed = Severed(store or self.store)
         name = f"worker-{len(self.members)}"
         targets = Targets(chosen, self.registry, SILENT)
-        member = Member(Worker(severed, targets, self.clock, self.ids, chosen, name, SILENT), severed)
+        member = Member(Worker(severed, targets, self.clock, self.ids, chosen, name, log), severed)
         self.members.append(member)
         return member
 

@@ -23,7 +23,6 @@ from clepsydra.worker import Registry
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.targets import Targets
 from clepsydra.worker.worker import Worker
-from tests.worker.fleet import SILENT
 
 PLACES = 2
 LIMIT_S = 30
@@ -33,7 +32,14 @@ def _disk_full(_logger: Any, _method: str, _event: Any) -> NoReturn:
     raise OSError(28, "No space left on device")
 
 
+def _disk_full_of_attempts(_logger: Any, _method: str, event: Any) -> Any:
+    if event["event"].startswith("an attempt"):
+        raise OSError(28, "No space left on device")
+    raise structlog.DropEvent
+
+
 BROKEN_LOG = structlog.wrap_logger(None, [_disk_full], structlog.make_filtering_bound_logger(0))
+LOG_WITHOUT_ATTEMPTS = structlog.wrap_logger(None, [_disk_full_of_attempts], structlog.make_filtering_bound_logger(0))
 
 
 class Unreadable(Sequence[None]):
@@ -80,7 +86,7 @@ async def test_the_attempt_fails_and_gives_its_place_back(kind: str) -> None:
     clock, ids = SystemClock(), Ids(random.Random(1))
     store = MemoryStore(1, clock)
     settings = WorkerSettings(loops=1, attempts=PLACES, handler_threads=PLACES)
-    worker = Worker(store, Targets(settings, _handlers(), BROKEN_LOG), clock, ids, settings, "w", SILENT)
+    worker = Worker(store, Targets(settings, _handlers(), BROKEN_LOG), clock, ids, settings, "w", LOG_WITHOUT_ATTEMPTS)
     spec = Spec(retry=RetryPolicy(max_attempts=1), handler=PythonHandler(name=kind))
     if kind == "log":
         spec.log.CopyFrom(LogLine(message="hello"))
@@ -98,4 +104,5 @@ async def test_the_attempt_fails_and_gives_its_place_back(kind: str) -> None:
     assert (worker.tally.failed, worker.tally.succeeded) == (3 * PLACES, 3 * PLACES)
     status = Status.FromString(store.actions["broken-0"].status)
     assert status.state == action_pb2.FAILED
-    assert status.last_attempt.error.startswith("the worker failed to execute the action: ")
+    defect = "the worker failed to execute the action: "
+    assert status.last_attempt.error.startswith(defect if kind in ("log", "unreadable") else "ValueError")

@@ -129,7 +129,7 @@ def _begin_after_interruption(
     row: Row, action: Action, spec: Spec, status: Status, moment: Moment, terms: BeginTerms
 ) -> Begin:
     """The attempt in flight never ended: count it, and begin the next one in the same advance, unless it must wait."""
-    interrupted = step(spec, status, Interrupted(_interrupted_attempt(row, status, moment.now_us)), moment)
+    interrupted = step(spec, status, Interrupted(_interrupted_attempt(row, status, moment.now_us, terms)), moment)
     advance = _written(row, action, interrupted)
     # Suspects, which wait for their turn to run alone, and parked actions do not begin here.
     if runs_alone(spec, interrupted.status):
@@ -150,12 +150,13 @@ def _begin_alone(row: Row, action: Action, spec: Spec, began: Step, moment: Mome
     return Begin(advance, Decision.BEGIN, _attempt(row, action, spec, began, moment, terms, LoneAttempt))
 
 
-def _interrupted_attempt(row: Row, status: Status, now_us: int) -> action_pb2.Attempt:
+def _interrupted_attempt(row: Row, status: Status, now_us: int, terms: BeginTerms) -> action_pb2.Attempt:
     number = attempt_number(status)
     message = action_pb2.Attempt(
         number=number,
         id=attempt_id(row.guid, us_of(status.occurrence_time), number),
         outcome=action_pb2.Attempt.INTERRUPTION,
+        worker=terms.holders.get(row.action_id, ""),
         error="its outcome was never written",
     )
     set_us(message.start_time, row.rescheduled_at_us or us_of(status.scheduled_time))

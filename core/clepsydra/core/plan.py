@@ -1,5 +1,6 @@
 """What planning takes and gives: see `lifecycle.py`."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from clepsydra.core.action.attempt import Attempt, Result
@@ -25,6 +26,8 @@ class BeginTerms(NamedTuple):
     grace_us: int
     # An action that cannot be decoded is looked at again after this time.
     set_aside_us: int
+    # By action: the worker that had its attempt in hand, where that is known and the attempt was interrupted.
+    holders: Mapping[str, str] = {}
 
 
 class Begin(NamedTuple):

@@ -99,6 +99,9 @@ class Acquired(NamedTuple):
     lock: Lock
     # The store's clock, by which the worker disciplines its own.
     now_us: int
+    # The worker whose lock it was, and the lock's guid, if that was stale; empty if the lock was free.
+    taken_from: str = ""
+    taken_guid: str = ""
 
 
 class Heartbeat(NamedTuple):

@@ -1,6 +1,6 @@
 """One attempt to execute an action, and how it ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clepsydra.core.action.occurrence import key_in_life
@@ -19,6 +19,8 @@ class Result:
     error: str = ""
     retryable: bool = True
     retry_after_us: int | None = None
+    # The exception behind it, for the log.
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
 
 
 SUCCESS = Result(action_pb2.Attempt.SUCCESS)

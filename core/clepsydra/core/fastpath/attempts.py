@@ -37,7 +37,7 @@ class _FirstAttempt(Attempt):
 
 
 def plan_begins(rows: Sequence[Due], now_us: int, terms: BeginTerms) -> list[Begin | None]:
-    worker, lease_us, grace_us, _ = terms
+    worker, lease_us, grace_us, *_ = terms
     row_moves_by_us = min(ATTEMPT_TIMEOUT_DEFAULT_US, lease_us) + grace_us
     planned: list[Begin | None] = []
     for row, action in rows:

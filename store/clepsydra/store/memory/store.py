@@ -167,8 +167,10 @@ class MemoryStore:
         if not free:
             return None
         shard_id = min(free)[1]
+        before = self.shard_locks[shard_id]
         self.shard_locks[shard_id] = ShardLock(True, lock_guid, worker, now_us, now_us)
-        return Acquired(Lock(shard_id, lock_guid), self._clock.now_us())
+        taken = (before.locked_by, before.guid) if before.locked else ("", "")
+        return Acquired(Lock(shard_id, lock_guid), self._clock.now_us(), *taken)
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
         lost = []

@@ -16,8 +16,8 @@ class Locks:
         )
         if not taken:
             return None
-        [(shard_id, store_now_us)] = taken
-        return Acquired(Lock(shard_id, lock_guid), store_now_us)
+        [(shard_id, store_now_us, *taken_from)] = taken
+        return Acquired(Lock(shard_id, lock_guid), store_now_us, *taken_from)
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
         found = await self._calls.write(

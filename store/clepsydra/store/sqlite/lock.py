@@ -24,8 +24,11 @@ class Locks:
         # Nearly always there is nothing to take, and reading that costs no sync of the disk.
         if not await self._reader.run(lambda connection: value(connection, "lock_is_available", taking)):
             return None
-        shard_id = await self._writer.run(lambda connection: _acquire(connection, taking))
-        return None if shard_id is None else Acquired(Lock(shard_id, lock_guid), self._clock.now_us())
+        taken = await self._writer.run(lambda connection: _acquire(connection, taking))
+        if taken is None:
+            return None
+        shard_id, *taken_from = taken
+        return Acquired(Lock(shard_id, lock_guid), self._clock.now_us(), *taken_from)
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
         lost, waiting = await self._writer.run(
@@ -49,12 +52,15 @@ class Locks:
                     raise
 
 
-def _acquire(connection: apsw.Connection, taking: dict[str, object]) -> int | None:
+def _acquire(connection: apsw.Connection, taking: dict[str, object]) -> tuple[int, str, str] | None:
+    """The shard, the worker whose stale lock it was, and that lock's guid."""
     held: int | None = value(connection, "lock_with_guid", taking)
     if held is not None:
-        return held
-    taken: int | None = value(connection, "acquire", taking)
-    return taken
+        return held, "", ""
+    first: tuple[int, str, str] | None = value(connection, "first_available_lock", taking)
+    if first is not None:
+        run(connection, "acquire", {**taking, "shard_id": first[0]})
+    return first
 
 
 def _heartbeat(

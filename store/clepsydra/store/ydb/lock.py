@@ -25,6 +25,7 @@ class _SeenLock(NamedTuple):
     guid: str
     processing_start_at_us: int
     heartbeat_at_us: int
+    locked_by: str
 
     def is_free(self, now_us: int, stale_before_us: int) -> bool:
         return not self.locked or not _is_fresh(self.heartbeat_at_us, now_us, stale_before_us)
@@ -63,7 +64,8 @@ class Locks:
         results = await self._retry.call(lambda: self._sessions.write("acquire", sent))
         for row in results.rows():
             if row["acquired"]:
-                return Acquired(Lock(lock.shard_id, lock_guid), row["store_now"])
+                taken = (lock.locked_by, lock.guid) if lock.locked else ("", "")
+                return Acquired(Lock(lock.shard_id, lock_guid), row["store_now"], *taken)
         return None
 
     async def heartbeat(self, locks: Sequence[Lock], now_us: int, stale_before_us: int) -> Heartbeat:
@@ -120,6 +122,7 @@ class Locks:
                 row["last_lock_guid"],
                 row["last_processing_start_at"],
                 row["last_heartbeat_at"],
+                row["last_locked_by"] or "",
             )
             for row in results.rows(0)
         ]

@@ -18,13 +18,14 @@ from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Advance, AdvanceOutcome
 from clepsydra.v1 import action_pb2
 from clepsydra.worker.attempts.advance_writer import AdvanceWriter
+from clepsydra.worker.attempts.attempt_log import AttemptLog
 from clepsydra.worker.tally import Tally
 
 # Looking up a member of an enum takes time, and this is compared for every action.
 _DONE = AdvanceOutcome.DONE
 
-# An attempt, how it ended, and what to write for it.
-Outcome = tuple[Attempt, Result, Advance]
+# An attempt, how it ended, what to write for it, and when it ended.
+Outcome = tuple[Attempt, Result, Advance, int]
 
 
 class Completer:
@@ -37,6 +38,7 @@ class Completer:
         self._batch = batch
         self._tally = tally
         self._log = log
+        self._attempt_log = AttemptLog(log)
         self._unwritten: list[Outcome] = []
         self._wake = asyncio.Event()
         self._is_idle = asyncio.Event()
@@ -55,14 +57,14 @@ class Completer:
                 self._is_idle.set()
                 continue
             await self._write(batch)
-            self.when_written([attempt for attempt, _, _ in batch])
+            self.when_written([attempt for attempt, *_ in batch])
 
     def complete(self, attempts: Sequence[tuple[Attempt, Result]], ended_us: int) -> None:
         """These attempts have ended, all at this time."""
         fraction = self._ids.fraction
         ended = [(attempt, result, 0.5 if result is SUCCESS else fraction()) for attempt, result in attempts]
         advances = plan_ends(ended, ended_us)
-        self._unwritten += [(*pair, advance) for pair, advance in zip(attempts, advances, strict=True)]
+        self._unwritten += [(*pair, advance, ended_us) for pair, advance in zip(attempts, advances, strict=True)]
         self._is_idle.clear()
         self._wake.set()
 
@@ -72,7 +74,7 @@ class Completer:
             await self._is_idle.wait()
 
     async def _write(self, batch: list[Outcome]) -> None:
-        advances = [advance for _, _, advance in batch]
+        advances = [advance for _, _, advance, _ in batch]
         # Rows that have come due may be taken over meanwhile; if the store was away, nobody could.
         until_us = max([advance.row.at_us for advance in advances] + [self._clock.now_us() + CALL_RETRY_US])
         try:
@@ -82,37 +84,28 @@ class Completer:
             self._tally.interrupted += len(batch)
             return
         succeeded, earliest = 0, dict[int, int]()
-        for (attempt, result, (row, to_us, *_)), outcome in zip(batch, outcomes, strict=True):
+        shows_successes = self._attempt_log.shows_successes
+        for (attempt, result, advance, ended_us), outcome in zip(batch, outcomes, strict=True):
             if outcome is not _DONE:
-                self._superseded(attempt, outcome)
+                self._tally.superseded += 1
+                self._attempt_log.superseded(attempt, result, outcome, ended_us)
                 continue
-            if result is SUCCESS:
-                succeeded += 1
+            if result is not SUCCESS:
+                self._failed(attempt, result, advance, ended_us)
             else:
-                self._unsuccessful(attempt, result)
+                succeeded += 1
+                if shows_successes:
+                    self._attempt_log.succeeded(attempt, result, advance, ended_us)
+            row, to_us, *_ = advance
             if to_us is not None and to_us < earliest.get(row.shard_id, END_OF_TIME_US):
                 earliest[row.shard_id] = to_us
         self._tally.succeeded += succeeded
         for shard_id, at_us in earliest.items():
             self.when_moved(shard_id, at_us)
 
-    def _unsuccessful(self, attempt: Attempt, result: Result) -> None:
+    def _failed(self, attempt: Attempt, result: Result, advance: Advance, ended_us: int) -> None:
         if result.outcome == action_pb2.Attempt.INTERRUPTION:
             self._tally.interrupted += 1
         else:
             self._tally.failed += 1
-            self._log.info(
-                "an attempt failed",
-                action=attempt.action.action_id,
-                attempt=attempt.number,
-                error=result.error,
-            )
-
-    def _superseded(self, attempt: Attempt, outcome: AdvanceOutcome) -> None:
-        self._tally.superseded += 1
-        self._log.info(
-            "an outcome was not accepted: the action was changed or taken over meanwhile",
-            action=attempt.action.action_id,
-            attempt=attempt.id,
-            row=outcome.value,
-        )
+        self._attempt_log.failed(attempt, result, advance, ended_us)

@@ -175,4 +175,4 @@ def _cancel_task(running: RunningAttempt) -> None:
 def _defect(error: BaseException) -> Result:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
-    return failure(f"the worker failed to execute the action: {describe(error)} ({where})")
+    return failure(f"the worker failed to execute the action: {describe(error)} ({where})", cause=error)

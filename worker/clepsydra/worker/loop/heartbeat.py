@@ -5,6 +5,7 @@ last heartbeat that the store confirmed is younger than the lock's life.
 """
 
 import asyncio
+from collections import deque
 
 from structlog.typing import FilteringBoundLogger
 
@@ -15,6 +16,9 @@ from clepsydra.store.port import Lock, Store
 from clepsydra.store.store_clock import read_store_clock
 from clepsydra.worker.settings import WorkerSettings
 from clepsydra.worker.tally import Tally
+
+# More than one installation's workers can die within a lease.
+_TAKEN = 1024
 
 
 class HeldLock:
@@ -57,6 +61,8 @@ class ShardLocks:
         self._tally = tally
         self._log = log
         self._held: dict[int, HeldLock] = {}
+        # Workers whose locks were taken over, each with the guid of the lock.
+        self.taken: deque[tuple[str, str]] = deque(maxlen=_TAKEN)
         # How many shards waited for a worker at the last heartbeat.
         self.waiting = 0
 
@@ -81,6 +87,9 @@ class ShardLocks:
         self._clock.anchor(acquired.now_us, asked_us)
         held = HeldLock(acquired.lock, now_us + self._life_us)
         self._held[held.shard_id] = held
+        if acquired.taken_from:
+            self.taken.append((acquired.taken_from, acquired.taken_guid))
+            self._log.info("a shard was taken over", shard=held.shard_id, taken_from=acquired.taken_from)
         return held
 
     async def release(self, held: HeldLock) -> None:

@@ -32,6 +32,7 @@ from clepsydra.worker.capacity import Needs
 from clepsydra.worker.loop.backlog import Backlog, Start
 from clepsydra.worker.loop.early_migration import EarlyMigration
 from clepsydra.worker.loop.heartbeat import ShardLocks
+from clepsydra.worker.loop.holders import find_holders, interrupted_among
 from clepsydra.worker.loop.interruptible_wait import InterruptibleWait
 from clepsydra.worker.loop.shard import Shard
 from clepsydra.worker.settings import WorkerSettings
@@ -124,7 +125,7 @@ class SyncLoop:
                 # Due rows that wait for room come first: reading them again would bring nothing new.
                 if not shard.has_due(now_us) and shard.is_to_be_read(now_us):
                     await self._migrate_and_read(shard)
-                begins, refused = self._plan(shard, shard.take_due(self._clock.now_us(), self._room()))
+                begins, refused = await self._plan_due(shard, shard.take_due(self._clock.now_us(), self._room()))
                 await self._set_waiting(shard, refused)
                 await self._begin(shard, begins)
                 await self._wait_for_next(shard)
@@ -240,18 +241,28 @@ class SyncLoop:
             self._tally.migrated += await self._store.migrate([due.row for due in migrating], shard.writer.mark())
             shard.migrated(migrating)
 
-    def _plan(self, shard: Shard, rows: Sequence[Due]) -> tuple[list[Begin], list[Refused]]:
+    def _plan(
+        self, shard: Shard, rows: Sequence[Due], terms: BeginTerms | None = None
+    ) -> tuple[list[Begin], list[Refused]]:
         """Decide what to do with each row, and take what the attempts among them need. Some may have to wait for it."""
         now_us = self._clock.now_us()
         if not rows or not shard.lock.is_held(now_us):
             return [], []
-        begins = plan_begins(rows, now_us, self._terms, self._clock.latest_us())
+        begins = plan_begins(rows, now_us, terms or self._terms, self._clock.latest_us())
         lacking = self._pool.take(begins)
         if not lacking:
             return begins, []
         refused = [(needs, rows[n]) for n, needs in lacking.items()]
         shard.admission.refused(refused[-1][0], now_us)
         return [begin for n, begin in enumerate(begins) if n not in lacking], refused
+
+    async def _plan_due(self, shard: Shard, rows: Sequence[Due]) -> tuple[list[Begin], list[Refused]]:
+        """As `_plan`, and for attempts that were interrupted find out who had them."""
+        interrupted = interrupted_among(rows)
+        if not interrupted:
+            return self._plan(shard, rows)
+        holders = await find_holders(self._store, self._locks.taken, interrupted)
+        return self._plan(shard, rows, self._terms._replace(holders=holders))
 
     async def _set_waiting(self, shard: Shard, refused: Sequence[Refused]) -> None:
         """These rows are due, and what they need is taken. Only rows of processing_queue wait."""
@@ -291,9 +302,13 @@ class SyncLoop:
             if len(done) < len(begins):
                 self._pool.give_back([begin.attempt for begin in begins if begin.attempt is not None], attempts)
         self._pool.start(attempts)
+        interrupted = 0
         for begin in done:
             if begin.decision is not _BEGIN:
                 self._note(shard, begin)
+                interrupted += begin.decision is Decision.INTERRUPT
+        if interrupted:
+            self._log.info("attempts were found interrupted", shard=shard.shard_id, attempts=interrupted)
 
     def _note(self, shard: Shard, begin: Begin) -> None:
         """A row was advanced that did not simply begin."""

@@ -5,8 +5,10 @@ from clepsydra.core.limits import ERROR_TEXT_LENGTH
 from clepsydra.v1.action_pb2 import Attempt
 
 
-def failure(error: str, *, retryable: bool = True, retry_after_us: int | None = None) -> Result:
-    return Result(Attempt.FAILURE, error_text(error), retryable, retry_after_us)
+def failure(
+    error: str, *, retryable: bool = True, retry_after_us: int | None = None, cause: BaseException | None = None
+) -> Result:
+    return Result(Attempt.FAILURE, error_text(error), retryable, retry_after_us, cause)
 
 
 def describe(error: BaseException) -> str:

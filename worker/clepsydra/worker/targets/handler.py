@@ -1,7 +1,7 @@
 """Executes Python handlers: coroutines in the event loop, plain functions in threads, one payload or many at once.
 
 Nothing that a handler does ends its worker: whatever it raises becomes a failure of its attempts. The status holds the
-exception in one line; its traceback goes to the worker's log.
+exception in one line; its traceback goes to the log, with the line of the attempt.
 
 A handler that takes many payloads returns one entry for each, in their order: None for a success, an exception for a
 failure. Returning None means that all have succeeded, raising means that all have failed. A payload that cannot be
@@ -11,6 +11,7 @@ decoded fails by itself, and the handler does not see it.
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clepsydra.core.action.attempt import SUCCESS, Result
@@ -82,10 +83,11 @@ class Executor:
 
         result, returned = await self._call(handler, call, group)
         if result is not SUCCESS:
-            return [result] * len(group)
+            # One traceback in the log is enough for all of them.
+            return [result, *[replace(result, cause=None)] * (len(group) - 1)]
         results = dict(zip(decodable, self._results_of_batch(handler, returned, decodable), strict=True))
         for running, error in undecodable.items():
-            results[running] = self._failed(handler, (running,), error)
+            results[running] = _result_of(error)
         return [results[running] for running in group]
 
     async def _call(self, handler: BatchHandler, call: Callable[[], Any], group: Group) -> Returned:
@@ -111,7 +113,7 @@ class Executor:
         if entry is None:
             return SUCCESS
         if isinstance(entry, BaseException):
-            return self._failed(handler, (running,), entry)
+            return _result_of(entry)
         return failure(
             f"{handler.place} must return None or an exception for each payload, and returned {_type_of(entry)}"
         )
@@ -125,16 +127,7 @@ class Executor:
             _mark_cancelled(group)
             raise error
         # SystemExit and the like must not end the worker.
-        return self._failed(handler, group, error)
-
-    def _failed(self, handler: Handler | BatchHandler, group: Group, error: BaseException) -> Result:
-        result = _result_of(error)
-        expected = isinstance(error, RetryAfter | DoNotRetry | Undecodable)
-        exc_info = None if expected else error
-        self._log.warning(
-            "handler failed", handler=handler.name, **_names(group), error=result.error, exc_info=exc_info
-        )
-        return result
+        return _result_of(error)
 
     async def _call_in_thread(self, handler: Handler | BatchHandler, call: Callable[[], Any], group: Group) -> Returned:
         # Make the contexts now: later, the thread and the event loop might each make one.
@@ -157,7 +150,7 @@ class Executor:
         try:
             returned = call()
         except BaseException as error:  # SystemExit would end the thread without a word
-            return self._failed(handler, group, error), None
+            return _result_of(error), None
         if inspect.isawaitable(returned):
             return _not_awaited(handler, returned), None
         return SUCCESS, returned
@@ -217,7 +210,7 @@ def _result_of(error: BaseException) -> Result:
         return failure(message_of(error), retryable=False)
     if isinstance(error, Undecodable):
         return failure(f"the payload cannot be decoded: {error}", retryable=False)
-    return failure(describe(error))
+    return failure(describe(error), cause=error)
 
 
 def _not_registered(name: str, running: RunningAttempt) -> Result:

@@ -7,7 +7,10 @@ mine AS MATERIALIZED (
     SELECT shard_id FROM clepsydra.shard_locks WHERE locked AND last_lock_guid = $1
 ),
 waiting AS MATERIALIZED (
-    SELECT shard_id
+    SELECT
+        shard_id,
+        CASE WHEN locked THEN last_locked_by ELSE '' END AS taken_from,
+        CASE WHEN locked THEN last_lock_guid ELSE '' END AS taken_guid
     FROM clepsydra.shard_locks
     WHERE (NOT locked OR last_heartbeat_at NOT BETWEEN $4 AND $5) AND NOT EXISTS (SELECT FROM mine)
     ORDER BY last_processing_start_at, shard_id
@@ -23,10 +26,14 @@ taken AS (
         last_heartbeat_at = $3
     FROM waiting AS w
     WHERE l.shard_id = w.shard_id
-    RETURNING l.shard_id
+    RETURNING l.shard_id, w.taken_from, w.taken_guid
 )
-SELECT shard_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-FROM (SELECT shard_id FROM mine UNION ALL SELECT shard_id FROM taken) AS held
+SELECT shard_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, taken_from, taken_guid
+FROM (
+    SELECT shard_id, '' AS taken_from, '' AS taken_guid FROM mine
+    UNION ALL
+    SELECT shard_id, taken_from, taken_guid FROM taken
+) AS held
 LIMIT 1;
 
 -- name: heartbeat

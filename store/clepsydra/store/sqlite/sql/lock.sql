@@ -16,6 +16,13 @@ SELECT EXISTS (
 -- name: lock_with_guid
 SELECT shard_id FROM shard_locks WHERE locked = 1 AND last_lock_guid = :guid;
 
+-- name: first_available_lock
+SELECT shard_id, iif(locked, last_locked_by, ''), iif(locked, last_lock_guid, '') FROM shard_locks
+WHERE
+    -- include: available
+ORDER BY last_processing_start_at, shard_id
+LIMIT 1;
+
 -- name: acquire
 UPDATE shard_locks
 SET locked = 1,
@@ -23,14 +30,7 @@ SET locked = 1,
     last_locked_by = :worker,
     last_processing_start_at = :now,
     last_heartbeat_at = :now
-WHERE shard_id = (
-    SELECT shard_id FROM shard_locks
-    WHERE
-        -- include: available
-    ORDER BY last_processing_start_at, shard_id
-    LIMIT 1
-)
-RETURNING shard_id;
+WHERE shard_id = :shard_id;
 
 -- name: heartbeat
 UPDATE shard_locks
