@@ -121,11 +121,14 @@ def _answer_of_error(error: Any) -> Answer:
 
 
 def _answer_of_status(status: status_pb2.Status) -> Answer:
-    text = f"{code_pb2.Code.Name(status.code)}: {status.message}"
-    if status.code in _FOR_GOOD:
-        return Answer(Outcome.REFUSED, None, text)
     info = error_details_pb2.ErrorInfo()
-    reasons = {info.reason for detail in status.details if detail.Unpack(info)}
+    return _answer_of(status.code, status.message, {info.reason for detail in status.details if detail.Unpack(info)})
+
+
+def _answer_of(code: int, message: str, reasons: set[str]) -> Answer:
+    text = f"{code_pb2.Code.Name(code)}: {message}"
+    if code in _FOR_GOOD:
+        return Answer(Outcome.REFUSED, None, text)
     certain = bool(reasons & {"NOT_DONE", "OVERLOADED"})
     return Answer(Outcome.NOT_DONE if certain else Outcome.UNKNOWN, None, text)
 
@@ -135,5 +138,5 @@ def _item_of(whole: Answer, place: int) -> Answer:
         return whole
     result = whole.response.results[place]
     if result.HasField("error"):
-        return _answer_of_status(result.error)
+        return _answer_of(result.error.code, result.error.message, {result.error.reason})
     return Answer(Outcome.OK, result, "")
