@@ -96,7 +96,7 @@ class Caller:
             batch = batch_type(requests=[requests[n] for n in open_items])
             whole = await self.try_once(method, batch)
             for place, n in enumerate(open_items):
-                answers[n] = states[n].hear(_item_of(whole, place))
+                answers[n] = states[n].hear(item_of(whole, place))
             open_items = [n for n in open_items if not CallState.is_settled(answers[n])]
             if not open_items or time.monotonic() > deadline_s:
                 return [(answer, state.tries) for answer, state in zip(answers, states, strict=True)]
@@ -133,7 +133,7 @@ def _answer_of(code: int, message: str, reasons: set[str]) -> Answer:
     return Answer(Outcome.NOT_DONE if certain else Outcome.UNKNOWN, None, text)
 
 
-def _item_of(whole: Answer, place: int) -> Answer:
+def item_of(whole: Answer, place: int) -> Answer:
     if whole.outcome is not Outcome.OK:
         return whole
     result = whole.response.results[place]
