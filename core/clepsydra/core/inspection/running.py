@@ -44,7 +44,9 @@ def running_attempt(
     lock = lock_of_writer(guid, locks)
     running = Running(attempt_number=attempt_number(status), worker="" if lock is None else lock.locked_by)
     began_us = None if is_extension(guid) else live.row.rescheduled_at_us
-    set_us(running.start_time, action.scheduled_at_us if began_us is None else began_us)
+    # An extension has overwritten the begin. No attempt begins before its time, or before there was a row to begin.
+    since_us = max(action.scheduled_at_us, live.added_at_us, live.moved_at_us or 0) if began_us is None else began_us
+    set_us(running.start_time, since_us)
     set_us(running.lease_end_time, live.row.at_us)
     return running
 
