@@ -34,8 +34,8 @@ class Line(NamedTuple):
 
     @property
     def guid(self) -> str:
-        """The life that the execution belongs to: the key is the life and the occurrence."""
-        return self.idempotency_key.rpartition("-")[0]
+        """The life that the execution belongs to. The key may be that of an earlier life with the same occurrence."""
+        return self.attempt_id.partition("-")[0]
 
 
 class SideLog:

@@ -168,9 +168,9 @@ def never_accepted_twice(story: Story) -> Iterator[str]:
         return
     if entry.last_attempt_id not in {line.attempt_id for line in succeeded}:
         yield f"the success of attempt {entry.last_attempt_id} was accepted, and it never succeeded"
-    key = entry.last_attempt_id.rpartition("-")[0]
+    occurrence = entry.last_attempt_id.rpartition("-")[0]
     for line in story.lines_of(entry.guid, Event.STARTED):
-        if line.idempotency_key == key and line.number > entry.last_number:
+        if line.attempt_id.rpartition("-")[0] == occurrence and line.number > entry.last_number:
             yield f"attempt {line.attempt_id} started, and the outcome of number {entry.last_number} was accepted"
 
 

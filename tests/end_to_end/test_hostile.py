@@ -3,9 +3,13 @@
 `python -m benchmarks.hostile` does the same for a minute each, and also measures how long the other caller waits.
 """
 
+from pathlib import Path
+
 import pytest
 
+from benchmarks.creates import single_per_s
 from benchmarks.hostile.__main__ import GROWTH_MIB_MAX, measure
+from benchmarks.installation import Installation
 
 
 @pytest.mark.parametrize("kind", ["resets", "headers", "half-messages"])
@@ -15,3 +19,11 @@ def test_memory_is_bounded_and_other_callers_are_served(kind: str) -> None:
     assert taken["growth_mib"] < GROWTH_MIB_MAX
     assert taken["failed"] == 0
     assert taken["calls"] > 0
+
+
+def test_a_busy_caller_is_not_refused(tmp_path: Path) -> None:
+    """gRPC counts a call for a while after its answer: the limit of a connection has room for that."""
+    with Installation(tmp_path) as installation:
+        address = installation.scheduler()
+
+        assert single_per_s(address, count=3_000, in_flight=64) > 0

@@ -11,7 +11,8 @@ from clepsydra.core.plan import Begin
 from clepsydra.core.times import END_OF_TIME_US, MILLISECOND_US, us_of
 from clepsydra.scheduler.writes.call import Call as WriteCall
 from clepsydra.scheduler.writes.chain import Chain
-from clepsydra.scheduler.writes.mutations import Cancel, Create
+from clepsydra.scheduler.writes.commands import Cancel
+from clepsydra.scheduler.writes.mutations import Create
 from clepsydra.store.errors import OutcomeUnknown, StoreError
 from clepsydra.store.memory.store import QueueRow
 from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Queue

@@ -53,6 +53,9 @@ class AttemptRules:
             self._weather.mark("a suspect ran alone")
             self._begun(process, life, advance.row, new)
             return
+        if old.state in KEPT and new.state == old.state and old.counters == new.counters:
+            self._not_before(advance.row.scheduled_at_us, f"{life.action_id} was looked at for its purge")
+            return
         counts, counted = old.counters, new.counters
         deltas = {
             End.SUCCEEDED: counted.succeeded_attempts - counts.succeeded_attempts,
@@ -93,8 +96,10 @@ class AttemptRules:
         life.is_over = True
 
     def _ended_by_removal(self, process: str, life: Life, row: Row, spec: Spec, old: Status) -> None:
-        success_kept = duration_us(spec.retention.after_success)
-        failure_kept = duration_us(spec.retention.after_failure)
+        # An attempt ends by the settings that it began with, and they may have changed since.
+        retentions = [spec.retention, *life.earlier_retentions]
+        success_kept = all(duration_us(retention.after_success) for retention in retentions)
+        failure_kept = all(duration_us(retention.after_failure) for retention in retentions)
         attempt = life.in_flight
         if attempt is None:
             if failure_kept or not spec.HasField("start_deadline"):

@@ -27,7 +27,7 @@ from clepsydra.v1.scheduler_pb2 import (
     UpdateActionRequest,
 )
 from tests.simulation.faults import FLOODS
-from tests.simulation.handlers import HANDLER, action_id_of
+from tests.simulation.handlers import ANOTHER_HANDLER, HANDLER, action_id_of
 from tests.simulation.history import History
 from tests.simulation.nodes import SchedulerNode
 from tests.simulation.plan import CallPlan, ClientPlan, SpecPlan
@@ -96,7 +96,9 @@ class Client:
     async def _change(self, call: CallPlan, request_id: str) -> bool:
         action_id = action_id_of(call.action)
         window = self._promises.window(action_id)
+        call = call._replace(kind=_kind_of(call))
         request = _request(call, request_id)
+        self._promises.asks(call.kind, request_id)
         if call.kind == "cancel":
             await self._name_occurrence(request)
         answer = await self._until_told(
@@ -110,6 +112,9 @@ class Client:
             self._promises.cancelled(window, answer.action, request_id)
         else:
             self._promises.changed(call.kind, window, answer, request_id)
+            self._promises.updated(call.kind, window, answer)
+        if call.kind in ("create", "update") and request_id not in self._forgiven:
+            self._promises.delayed(window, call.spec.delay_us, answer)
         return True
 
     async def _name_occurrence(self, request: CancelActionRequest) -> None:
@@ -256,10 +261,26 @@ def _request(call: CallPlan, request_id: str) -> Any:
         request = UpdateActionRequest(request_id=request_id, allow_missing=call.action % 2 == 0)
     request.action.meta.id = action_id
     request.action.spec.CopyFrom(_spec(call.spec))
-    if isinstance(request, UpdateActionRequest) and call.kind == "label":
-        request.update_mask.paths.append("meta.labels")
-        request.action.meta.labels["changed"] = request_id
+    if isinstance(request, UpdateActionRequest):
+        request.update_mask.paths.extend(_PATHS[call.kind])
+        if call.kind == "label":
+            request.action.meta.labels["changed"] = request_id
+        elif call.kind == "retarget":
+            request.action.spec.handler.name = ANOTHER_HANDLER
     return request
+
+
+def _kind_of(call: CallPlan) -> str:
+    """An update changes the schedule and all the rest, the target alone, or neither."""
+    return ("update", "retarget", "settings")[call.spec.retry_us % 3] if call.kind == "update" else call.kind
+
+
+_PATHS: dict[str, list[str]] = {
+    "update": [],
+    "label": ["meta.labels"],
+    "retarget": ["spec.handler"],
+    "settings": ["spec.retry", "spec.retention", "spec.attempt_timeout", "spec.interruption_limit"],
+}
 
 
 _BY_ID: dict[str, Callable[..., Message]] = {
@@ -274,6 +295,8 @@ _METHODS: dict[str, Callable[[Scheduler, Any, float | None], Awaitable[Any]]] = 
     "create": Scheduler.create,
     "update": Scheduler.update,
     "label": Scheduler.update,
+    "retarget": Scheduler.update,
+    "settings": Scheduler.update,
     "delete": Scheduler.delete,
     "pause": Scheduler.pause,
     "resume": Scheduler.resume,

@@ -139,6 +139,7 @@ SIGHTS: tuple[str, ...] = (
     "a creation was repeated after its record had gone",
     "a shard lock was taken over",
     "a client did not learn the outcome",
+    "changes were put together",
     "a worker was stopped by a failing store",
 )
 

@@ -12,7 +12,7 @@ from tests.simulation.plan import Plan
 from tests.simulation.processes import Process
 from tests.simulation.weather import Weather
 
-HANDLER = "scripted"
+HANDLER, ANOTHER_HANDLER = "scripted", "scripted-otherwise"
 _SHORT_S = 0.05
 _NEVER_S = 3600.0
 
@@ -45,7 +45,8 @@ class Scripts:
                 self._oracle.saw_end(process.name, context, doing)
 
         registry = Registry()
-        registry.handler(HANDLER)(scripted)
+        for name in (HANDLER, ANOTHER_HANDLER):
+            registry.handler(name)(scripted)
         return registry
 
     def _next(self, action_id: str) -> Behaviour:

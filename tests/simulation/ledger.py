@@ -5,7 +5,7 @@ from enum import Enum
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from clepsydra.v1.action_pb2 import Counters
+from clepsydra.v1.action_pb2 import Counters, Retention
 
 
 class End(Enum):
@@ -52,6 +52,8 @@ class Life:
     is_deleted: bool
     in_flight: BegunAttempt | None = None
     is_over: bool = False
+    # Those that the spec had in this life before its settings were changed.
+    earlier_retentions: list[Retention] = field(default_factory=list)
     # Its rows were tampered with on purpose: nothing is promised for it, until it is repaired by a new life.
     is_damaged: bool = False
 
@@ -66,6 +68,9 @@ class Standing:
     stopped_at: int = 0
     # The requests that made its lives, in order, for as long as the action remembers them.
     requests: list[str] = field(default_factory=list)
+    # How many lives there were when changes without a request id were put together with others: their own lives are
+    # not to be seen in the store.
+    chains: list[int] = field(default_factory=list)
 
     @property
     def life(self) -> Life | None:
@@ -81,6 +86,8 @@ class Books:
         # Request ids of calls that were refused for certain, and of those that took effect, with their lives.
         self.refused: set[str] = set()
         self.committed: dict[str, list[Life]] = {}
+        # What each request asks for.
+        self.kinds: dict[str, str] = {}
         # The occurrences that cancellations name, by their request ids.
         self.occurrences: dict[str, Timestamp] = {}
 

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 
 from google.protobuf.message import DecodeError
 
+from clepsydra.core.action.occurrence import idempotency_key
 from clepsydra.core.action.state_machine import KEPT, LIVE
 from clepsydra.core.times import us_of
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Acquired, Action, Advance, AdvanceOutcome, Put, PutOutcome, PutResult, Row
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Counters, Meta, Spec, Status
+from clepsydra.v1.action_pb2 import AppliedRequest, Counters, Meta, Spec, Status
 from clepsydra.worker.running import Context
 from tests.simulation.attempts import AttemptRules
 from tests.simulation.history import History
-from tests.simulation.ledger import Books, Doing, End, Life
+from tests.simulation.ledger import Books, Doing, End, Life, Standing
 from tests.simulation.verdict import Verdict
 from tests.simulation.weather import Weather
 
@@ -49,12 +50,23 @@ class Oracle:
         elif result.outcome is PutOutcome.CONFLICT:
             self._weather.mark("a put found a conflict")
         elif put.shard_id is None:
-            if before is not None and before.meta != action.meta:
-                self._saw_request(put, before, self.books.standing(action.action_id).life)
+            self._saw_settings(put, before)
         elif before is not None and before.guid == action.guid:
             self._weather.mark("a put recognised its own guid")
         else:
             self._saw_new_life(put, before)
+
+    def _saw_settings(self, put: Put, before: Action | None) -> None:
+        """A change that starts no life: neither the plan nor the row may move."""
+        action_id = put.action.action_id
+        after = self._memory.actions[action_id]
+        if before is None or (after.guid, after.status, after[5:]) != (before.guid, before.status, before[5:]):
+            self.violated("a change of settings moves no plan", f"{action_id} was {before}, and is {after}")
+        elif before.meta != after.meta:
+            life = self.books.standing(action_id).life
+            assert life is not None, "a put that was carried out belongs to a life"
+            life.earlier_retentions.append(Spec.FromString(before.spec).retention)
+            self._saw_requests(put, before, life)
 
     def _saw_new_life(self, put: Put, before: Action | None) -> None:
         action, seen = put.action, put.seen
@@ -74,36 +86,66 @@ class Oracle:
         status = Status.FromString(action.status)
         if us_of(status.scheduled_time) != action.scheduled_at_us:
             self.violated("the columns repeat the status", f"{action.action_id} is planned for another time")
-        if before is not None:
-            self._check_cancelled(action, before, status)
+        self._saw_lives_between(put, before, standing)
+        if before is not None and _changes(put, before) == 1:
+            self._check_cancelled(put, before, status)
         number = len(standing.lives) + 1
         deleted = status.state == action_pb2.DELETED
         life = Life(action.action_id, action.guid, number, status.counters, deleted)
         standing.lives.append(life)
         standing.visible.append(None if deleted else action.guid)
         self.books.lives[action.guid] = life
-        self._saw_request(put, before, life)
+        self._saw_requests(put, before, life)
+        self._check_plan(put, before, status)
 
-    def _check_cancelled(self, action: Action, before: Action, new: Status) -> None:
+    def _saw_lives_between(self, put: Put, before: Action | None, standing: Standing) -> None:
+        """Changes that waited together are put as one: only the last of their lives is ever current."""
+        requests = _new_requests(put, before)
+        for request in requests:
+            if request.guid != put.action.guid and request.guid not in self.books.lives:
+                self._weather.mark("changes were put together")
+                life = Life(
+                    put.action.action_id, request.guid, len(standing.lives) + 1, Counters(), False, is_over=True
+                )
+                self.books.lives[request.guid] = life
+                standing.lives.append(life)
+        if _changes(put, before) != 1 or len(requests) > 1:
+            standing.chains.append(len(standing.lives))
+
+    def _check_plan(self, put: Put, before: Action | None, status: Status) -> None:
+        """Updates that do not change the schedule leave what has ended, what is paused and what waits as it is."""
+        requests = _new_requests(put, before)
+        if before is None or not requests or _changes(put, before) != len(requests):
+            return
+        old = Status.FromString(before.status)
+        if old.state == action_pb2.DELETED:
+            return
+        kinds = {self.books.kinds.get(request.request_id) for request in requests}
+        if kinds <= {"label", "settings", "retarget"} and _plan_of(old) != _plan_of(status):
+            self.violated("only a change of the schedule moves a plan", f"{put.action.action_id}: {old} to {status}")
+        keys = idempotency_key(old, before.guid), idempotency_key(status, put.action.guid)
+        if kinds <= {"label", "settings", "retarget", "pause"} and old.state not in KEPT and keys[0] != keys[1]:
+            self.violated("an occurrence keeps its key", f"{put.action.action_id} had {keys[0]}, and has {keys[1]}")
+
+    def _check_cancelled(self, put: Put, before: Action, new: Status) -> None:
         """A cancellation ends one occurrence: the one that it named, if it named one."""
         try:
             old = Status.FromString(before.status)
         except DecodeError:
             return
         count = new.counters.cancelled_occurrences - old.counters.cancelled_occurrences
-        meta = Meta.FromString(action.meta)
-        # Of changes that were written together, only the last one shows.
-        if count <= 0 or meta.revision != Meta.FromString(before.meta).revision + 1:
+        if count <= 0:
             return
         self._weather.mark("an occurrence was cancelled")
         has_ended = new.state == action_pb2.CANCELLED or us_of(new.occurrence_time) > us_of(old.occurrence_time)
         if count != 1 or old.state not in LIVE or not has_ended:
-            self.violated("a cancellation ends one occurrence", f"{action.action_id} {old} became {new}")
-        applied = meta.applied_requests
-        named = self.books.occurrences.get(applied[-1].request_id) if applied else None
+            self.violated("a cancellation ends one occurrence", f"{put.action.action_id} {old} became {new}")
+        requests = _new_requests(put, before)
+        named = self.books.occurrences.get(requests[-1].request_id) if requests else None
         if named is not None and named != old.occurrence_time:
             self.violated(
-                "a cancellation ends the occurrence that it saw", f"{action.action_id} {named} {old.occurrence_time}"
+                "a cancellation ends the occurrence that it saw",
+                f"{put.action.action_id} {named} {old.occurrence_time}",
             )
 
     def _saw_again(self, action: Action, before: Action | None) -> None:
@@ -117,18 +159,13 @@ class Oracle:
         self._weather.mark("a creation was repeated after its record had gone")
         self.books.forget(action.guid)
 
-    def _saw_request(self, put: Put, before: Action | None, life: Life | None) -> None:
-        """A request takes effect once, and not at all if its caller was told so."""
-        assert life is not None, "a put that was carried out belongs to a life"
-        applied = Meta.FromString(put.action.meta).applied_requests
-        earlier = Meta.FromString(before.meta).applied_requests if before is not None else []
-        # Changes that were written together are new together.
-        for request in applied:
-            if not any(request == each for each in earlier):
-                self._saw_new_request(request.request_id, put.action.action_id, before, life)
+    def _saw_requests(self, put: Put, before: Action | None, life: Life) -> None:
+        for request in _new_requests(put, before):
+            self._saw_request(put, before, request.request_id, self.books.lives.get(request.guid, life))
 
-    def _saw_new_request(self, request_id: str, action_id: str, before: Action | None, life: Life) -> None:
-        standing = self.books.standing(action_id)
+    def _saw_request(self, put: Put, before: Action | None, request_id: str, life: Life) -> None:
+        """A request takes effect once, and not at all if its caller was told so."""
+        standing = self.books.standing(put.action.action_id)
         if request_id in standing.requests[-_REMEMBERED:]:
             self.violated("a request takes effect at most once", f"{request_id} took effect again")
         if request_id in self.books.refused and before is not None:
@@ -275,6 +312,36 @@ class Oracle:
         for end, count in counted.items():
             if ends.count(end) != count and not life.is_damaged:
                 self.violated("counters add up", f"{life.action_id}: {count} {end.value}, not {ends.count(end)}")
+
+
+def _new_requests(put: Put, before: Action | None) -> list[AppliedRequest]:
+    """The requests that a put remembers for the first time."""
+    try:
+        earlier = Meta.FromString(before.meta).applied_requests if before is not None else []
+    except DecodeError:
+        return []
+    return [each for each in Meta.FromString(put.action.meta).applied_requests if each not in earlier]
+
+
+def _changes(put: Put, before: Action | None) -> int:
+    """How many changes a put carries out, as far as revisions tell: a creation starts over with the first."""
+    revision = Meta.FromString(put.action.meta).revision
+    try:
+        if before is None or Status.FromString(before.status).state == action_pb2.DELETED:
+            return revision
+        return revision - Meta.FromString(before.meta).revision
+    except DecodeError:
+        return 1
+
+
+def _plan_of(status: Status) -> tuple[object, ...]:
+    """What is planned, and what has been so far. A user who changes the target clears it of a suspicion."""
+    counters, occurrence = Counters(), status.occurrence
+    counters.CopyFrom(status.counters)
+    counters.ClearField("consecutive_interrupted_attempts")
+    planned = (status.state, us_of(status.scheduled_time), us_of(status.occurrence_time))
+    attempts = (occurrence.failed_attempts, occurrence.interrupted_attempts)
+    return (*planned, *attempts, counters.SerializeToString(), status.reason)
 
 
 def _is_endless(spec: Spec) -> bool:

@@ -4,24 +4,35 @@ from typing import NamedTuple
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from clepsydra.core.action.creation import FIRST_REVISION
+from clepsydra.core.clock import Clock
+from clepsydra.core.times import us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import ScheduledAction
 from tests.simulation.ledger import Books, Standing
 from tests.simulation.verdict import Verdict
 
+_KEPT, _IN_NEW_LIFE = ScheduledAction.KEPT, ScheduledAction.KEPT_IN_NEW_LIFE
+# What may become of the plan in an update that does not change the schedule.
+_EFFECTS = {"label": {_KEPT}, "settings": {_KEPT}, "retarget": {_KEPT, _IN_NEW_LIFE}}
+
 
 class Window(NamedTuple):
-    """How an action stood when a call on it began."""
+    """How an action stood when a call on it began, and when that was by the true time."""
 
     action_id: str
     lives: int
     sights: int
+    began_us: int
 
 
 class Promises:
-    def __init__(self, books: Books, verdict: Verdict) -> None:
+    def __init__(self, books: Books, verdict: Verdict, clock: Clock, early_us: int) -> None:
         self._books = books
         self._verdict = verdict
+        self._clock = clock
+        # By so much a clock may drift while its process hears nothing from the store.
+        self._early_us = early_us
 
     @property
     def occurrences(self) -> dict[str, Timestamp]:
@@ -30,14 +41,33 @@ class Promises:
 
     def window(self, action_id: str) -> Window:
         standing = self._books.standing(action_id)
-        return Window(action_id, len(standing.lives), len(standing.visible) - 1)
+        return Window(action_id, len(standing.lives), len(standing.visible) - 1, self._clock.now_us())
+
+    def asks(self, kind: str, request_id: str) -> None:
+        """A client is about to send a request."""
+        self._books.kinds[request_id] = kind
+
+    def delayed(self, window: Window, delay_us: int, answer: ScheduledAction) -> None:
+        """An action was planned to start this long after the call: by the true time, and not earlier."""
+        planned_us = us_of(answer.status.scheduled_time)
+        if planned_us and planned_us < window.began_us + delay_us - self._early_us:
+            early_us = window.began_us + delay_us - planned_us
+            self._violated(
+                "no delay ends early", f"{window.action_id} is planned {early_us} us before its delay is over"
+            )
+
+    def updated(self, kind: str, window: Window, answer: ScheduledAction) -> None:
+        """The answer to an update says what became of the plan."""
+        effects = _EFFECTS.get(kind)
+        is_new = answer.meta.revision == FIRST_REVISION
+        if effects is not None and not is_new and answer.plan_effect not in effects:
+            effect = ScheduledAction.PlanEffect.Name(answer.plan_effect)
+            self._violated("only a change of the schedule moves a plan", f"{kind} of {window.action_id}: {effect}")
 
     def changed(self, kind: str, window: Window, answer: ScheduledAction, request_id: str) -> None:
         """A change was acknowledged, with what it made of the action."""
         life = self._books.lives.get(answer.meta.guid)
-        was_written = request_id in self._books.committed or self._standing(window).lives[window.lives :]
-        if life is None and was_written:
-            # Changes of one action that wait together are written as one: the lives in between are never current.
+        if life is None and (request_id in self._books.committed or self._was_chained(window)):
             return
         if life is None or life.action_id != window.action_id:
             self._violated("what is acknowledged is committed", f"{kind} of {window.action_id}: {answer.meta.guid}")
@@ -48,9 +78,8 @@ class Promises:
         committed = self._books.committed.get(request_id, [])
         lives = committed or [life for life in self._standing(window).lives[window.lives :] if life.is_deleted]
         if lives:
-            # A change that was written together with the deletion may have brought the action back.
-            self._stop(lives[0].number - (not lives[0].is_deleted), self._standing(window))
-        elif not self._standing(window).lives[window.lives :]:
+            self._stop(lives[0].number, self._standing(window))
+        elif not self._was_chained(window):
             self._violated("what is acknowledged is committed", f"the deletion of {window.action_id}")
 
     def cancelled(self, window: Window, answer: ScheduledAction, request_id: str) -> None:
@@ -77,6 +106,10 @@ class Promises:
             seen = self._standing(window).visible[window.sights :]
             if guids.get(window.action_id) not in seen:
                 self._violated("a listing shows what is there", f"{window.action_id} as {guids.get(window.action_id)}")
+
+    def _was_chained(self, window: Window) -> bool:
+        """Whether changes without request ids have been put together since, and one of them may have been this one."""
+        return any(lives >= window.lives for lives in self._standing(window).chains)
 
     def _standing(self, window: Window) -> Standing:
         return self._books.standing(window.action_id)

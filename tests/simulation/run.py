@@ -32,6 +32,7 @@ from tests.simulation.witness import Witness
 _STEPS_MAX = 300_000
 # A clock that strays by 500 ppm, from one heartbeat's answer until the lock has run out.
 _DRIFT = 0.0005
+_RUN_US = 100 * SECOND_US
 _LOOK_S = 0.25
 
 
@@ -128,7 +129,9 @@ class _World:
         for node in self._nodes.values():
             node.start()
         nemesis = asyncio.ensure_future(self._nemesis().run())
-        promises = Promises(self._rules.books, self._verdict)
+        # A scheduler that hears nothing from the store for the whole run drifts for as long.
+        early_us = round(_RUN_US * _DRIFT) if any(self._plan.drift_ppm) else 0
+        promises = Promises(self._rules.books, self._verdict, self._clock, early_us)
         clients = [
             Client(
                 number,

@@ -4,8 +4,12 @@ import re
 
 import pytest
 
+from clepsydra.core.action.creation import accept
+from clepsydra.core.action.update import Updated
+from clepsydra.core.clock import DisciplinedClock
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Put, PutResult
+from clepsydra.v1.action_pb2 import ScheduledAction, Spec, Status
 from tests.interleaving import mutations
 from tests.interleaving.world import World
 from tests.simulation.__main__ import main
@@ -22,6 +26,7 @@ _BROKEN_STORES = {
     mutations.BeginWithoutMark: (41, 54, 120),
     mutations.PutWithoutComparison: (0, 1, 2),
     mutations.DeleteWithoutTombstone: (5, 8, 13),
+    mutations.SettingsWriteTheStatus: (45, 350),
 }
 
 
@@ -35,6 +40,32 @@ def _broken(mutation: type[World]) -> Report:
 @pytest.mark.parametrize("mutation", _BROKEN_STORES, ids=lambda mutation: mutation.__name__)
 def test_a_broken_store_is_found_out(mutation: type[World]) -> None:
     assert run_plan(_broken(mutation).plan).violation is None
+
+
+def _first_violation(seeds: tuple[int, ...]) -> str:
+    violations = (run_plan(plan_of(seed, "memory")).violation for seed in seeds)
+    return next((violation.promise for violation in violations if violation is not None), "")
+
+
+def test_a_scheduler_that_counts_delays_from_a_clock_that_is_behind_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(DisciplinedClock, "latest_us", DisciplinedClock.now_us)
+    assert _first_violation((6, 20, 36)) == "no delay ends early"
+
+
+def test_an_update_that_plans_afresh_what_it_should_not_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def always_afresh(_stored: Spec, spec: Spec, _status: Status, _guid: str, now_us: int) -> Updated:
+        return Updated(accept(spec, now_us)[0], ScheduledAction.PLANNED_AFRESH)
+
+    monkeypatch.setattr("clepsydra.scheduler.writes.mutations.update_plan", always_afresh)
+    assert _first_violation((2, 4, 5)) == "only a change of the schedule moves a plan"
+
+
+def test_a_change_that_gives_an_occurrence_another_key_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("scheduler.writes.commands", "core.action.update"):
+        monkeypatch.setattr(f"clepsydra.{module}.carry_over", lambda *_: None)
+    assert _first_violation((1, 5, 8)) == "an occurrence keeps its key"
 
 
 class Forgetful(MemoryStore):

@@ -25,7 +25,7 @@ class SchedulerSettings(BaseModel):
     max_concurrent_calls: int = Field(default=2_000, ge=1, le=100_000, description="Calls in progress at once.")
     max_connections: int = Field(default=2_000, ge=1, le=100_000, description="Connections at once.")
     max_calls_per_connection: int = Field(
-        default=250, ge=10, le=100_000, description="Calls of one connection at once; gRPC refuses further ones."
+        default=128, ge=10, le=100_000, description="Calls of one connection at once; gRPC refuses further ones."
     )
     unfinished_calls: int = Field(
         default=1_000, ge=1, le=100_000, description="Calls at once whose request is still on its way."

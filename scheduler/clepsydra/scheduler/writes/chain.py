@@ -10,7 +10,8 @@ from typing import NamedTuple
 from clepsydra.scheduler import errors
 from clepsydra.scheduler.errors import SchedulerError
 from clepsydra.scheduler.writes.call import Call, Outcome
-from clepsydra.scheduler.writes.mutations import Mutation, Plan
+from clepsydra.scheduler.writes.lives import Plan
+from clepsydra.scheduler.writes.mutations import Mutation
 from clepsydra.store.port import Action, Put
 
 # The response of a chain, which nobody sees: each call has its own.

@@ -79,16 +79,18 @@ class Executor:
         self._response_bytes = resources.settings.http_response_bytes
         self._connections = resources.settings.http_connections
         self._opened: ClientSession | None = None
+        self._resolver: AsyncResolver | None = None
         self._excerpt_bytes = resources.settings.http_error_excerpt_bytes
         self._hosts = Hosts(resources.settings, resources.capacity, resources.tally, resources.log)
 
     @property
     def _session(self) -> ClientSession:
         if self._opened is None:
+            # The loop's own look-ups would take a thread each, of a few, for as long as a name is not answered.
+            self._resolver = AsyncResolver()
             self._opened = ClientSession(
-                # The loop's own look-ups would take a thread each, of a few, for as long as a name is not answered.
                 connector=TCPConnector(
-                    limit=self._connections, keepalive_timeout=_KEEP_ALIVE_S, resolver=AsyncResolver()
+                    limit=self._connections, keepalive_timeout=_KEEP_ALIVE_S, resolver=self._resolver
                 ),
                 cookie_jar=DummyCookieJar(),
                 headers={"User-Agent": f"clepsydra/{version('clepsydra')}", "Accept-Encoding": "identity"},
@@ -104,6 +106,9 @@ class Executor:
     async def close(self) -> None:
         if self._opened is not None:
             await self._opened.close()
+        if self._resolver is not None:
+            # Otherwise answers that come after the end of the event loop would find it closed.
+            await self._resolver.close()
 
     async def execute(self, group: Group) -> Sequence[Result]:
         [running] = group

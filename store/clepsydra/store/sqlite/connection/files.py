@@ -7,6 +7,8 @@ more after the disk has failed: the kernel may drop pages that it could not writ
 
 import errno
 import os
+from collections.abc import Callable
+from typing import NamedTuple
 
 import apsw
 
@@ -42,19 +44,21 @@ class StoreFiles:
         self._path = path
         # SQLite makes the other two beside the real file, if the path is a link.
         real = os.path.realpath(path)
-        names = (os.path.abspath(path), f"{real}-wal", f"{real}-shm")
-        stats = [os.stat(name) for name in names]
-        self._identities = [(name, stat.st_dev, stat.st_ino) for name, stat in zip(names, stats, strict=True)]
-        self._size, self._log_size, _ = (stat.st_size for stat in stats)
+        self._database, self._log, self._memory = (
+            _File(name, stat.st_dev, stat.st_ino)
+            for name in (os.path.abspath(path), f"{real}-wal", f"{real}-shm")
+            for stat in [os.stat(name)]
+        )
+        self._size, self._log_size = self._database.checked_size(), self._log.checked_size()
         self.lost: StoreLost | None = None
 
     def check(self, connection: apsw.Connection) -> StoreLost | None:
-        """What is wrong with the files, now or since an earlier check."""
-        if self.lost is None:
-            problem = self._problem(connection)
-            if problem is not None:
-                self._lose(problem)
-        return self.lost
+        """What is wrong with the files, now or since an earlier check: before what was committed is acknowledged."""
+        return self._lost_by(self._check_all, connection)
+
+    def check_log(self, connection: apsw.Connection) -> StoreLost | None:
+        """The log alone: before a commit, which would fill the hole in a log that was truncated."""
+        return self._lost_by(self._check_log, connection)
 
     def failed(self, error: apsw.Error, connection: apsw.Connection) -> None:
         """A write, a sync or a checkpoint has failed. After most errors the next try may succeed."""
@@ -67,44 +71,66 @@ class StoreFiles:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
 
+    def _lost_by(self, check: Callable[[apsw.Connection], None], connection: apsw.Connection) -> StoreLost | None:
+        if self.lost is None:
+            try:
+                check(connection)
+            except _Damaged as damaged:
+                self._lose(str(damaged))
+            except apsw.Error as error:
+                self.failed(error, connection)
+        return self.lost
+
     def _lose(self, problem: str) -> None:
         self.lost = StoreLost(
             f"the store {self._path} {problem}: this process acknowledges nothing more, and ends; "
             "check the disk and the file, restore a backup if need be, and start it again"
         )
 
-    def _problem(self, connection: apsw.Connection) -> str | None:
-        sizes = []
-        for name, device, inode in self._identities:
-            try:
-                stat = os.stat(name)
-            except FileNotFoundError:
-                return f"has lost its file {name}, which was deleted or renamed while it was in use"
-            except OSError as error:
-                return f"cannot be looked at any more ({error})"
-            if (stat.st_dev, stat.st_ino) != (device, inode):
-                return f"has lost its file {name}, which was replaced by another while it was in use"
-            sizes.append(stat.st_size)
-        size, log_size, _ = sizes
-        problem = self._problem_of_content(connection, size, log_size)
-        self._size, self._log_size = size, log_size
-        return problem
-
-    def _problem_of_content(self, connection: apsw.Connection, size: int, log_size: int) -> str | None:
+    def _check_all(self, connection: apsw.Connection) -> None:
+        size = self._database.checked_size()
         _, header = connection.read("main", 0, 0, _HEADER_BYTES)
         if header[:16] != _MAGIC or int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-            return "was overwritten while it was in use"
+            raise _Damaged("was overwritten while it was in use")
         if size < self._size:
             # VACUUM and a checkpoint make the file smaller too, but not smaller than its header says.
             pages = int.from_bytes(header[28:32], "big")
             if size < pages * connection.pragma("page_size"):
-                return "was truncated while it was in use"
-        if log_size < self._log_size:
-            # So does a checkpoint of another process that truncates the log, after which the log has few pages.
-            log_pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-            if log_size < log_pages * connection.pragma("page_size"):
-                return "has lost a part of its write-ahead log, which was truncated while it was in use"
-        return None
+                raise _Damaged("was truncated while it was in use")
+        self._size = size
+        self._check_log(connection)
+        self._memory.checked_size()
+
+    def _check_log(self, connection: apsw.Connection) -> None:
+        size = self._log.checked_size()
+        if size < self._log_size:
+            # A checkpoint of another process may truncate the log too, after which the log has few pages.
+            pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+            if size < pages * connection.pragma("page_size"):
+                raise _Damaged("has lost a part of its write-ahead log, which was truncated while it was in use")
+        self._log_size = size
+
+
+class _Damaged(Exception):
+    """What is wrong with a file, as the end of a sentence about the store."""
+
+
+class _File(NamedTuple):
+    name: str
+    device: int
+    inode: int
+
+    def checked_size(self) -> int:
+        """Its size, if it is still the same file."""
+        try:
+            stat = os.stat(self.name)
+        except FileNotFoundError:
+            raise _Damaged(f"has lost its file {self.name}, which was deleted or renamed while it was in use") from None
+        except OSError as error:
+            raise _Damaged(f"cannot be looked at any more ({error})") from error
+        if stat.st_ino != self.inode or stat.st_dev != self.device:
+            raise _Damaged(f"has lost its file {self.name}, which was replaced by another while it was in use")
+        return stat.st_size
 
 
 def _is_failure_of_disk(error: apsw.Error, connection: apsw.Connection) -> bool:

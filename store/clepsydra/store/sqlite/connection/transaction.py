@@ -50,7 +50,7 @@ class GroupCommit:
         self._committed = committed
 
     def __call__(self, connection: apsw.Connection, operations: Sequence[Operation[Any]]) -> list[Settled]:
-        if self._files is not None and (lost := self._files.check(connection)) is not None:
+        if self._files is not None and (lost := self._files.check_log(connection)) is not None:
             return [(None, lost)] * len(operations)
         only = operations[0]
         if len(operations) == 1 and isinstance(only, SingleStatement):
