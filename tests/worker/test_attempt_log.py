@@ -7,7 +7,7 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from clepsydra.core.times import HOUR_US, SECOND_US, duration
+from clepsydra.core.times import HOUR_US, SECOND_US, duration, us_of
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import HttpRequest, Periodic, Retention, RetryPolicy, Schedule
 from clepsydra.worker import DoNotRetry
@@ -192,3 +192,5 @@ async def test_what_is_taken_over_is_logged_with_counts_and_shows_the_worker_tha
         assert status.counters.interrupted_attempts >= 1
         interrupted = [each for each in status.attempts if each.outcome == action_pb2.Attempt.INTERRUPTION]
         assert interrupted[0].worker == "worker-0"
+        # Its start, not that of the last extension of its lease.
+        assert us_of(interrupted[0].start_time) - us_of(interrupted[0].occurrence_time) < SECOND_US
