@@ -88,7 +88,7 @@ class Completer:
         for (attempt, result, advance, ended_us), outcome in zip(batch, outcomes, strict=True):
             if outcome is not _DONE:
                 self._tally.superseded += 1
-                self._attempt_log.superseded(attempt, result, outcome, ended_us)
+                self._attempt_log.superseded(attempt, result, ended_us)
                 continue
             if result is not SUCCESS:
                 self._failed(attempt, result, advance, ended_us)
