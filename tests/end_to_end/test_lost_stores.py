@@ -44,6 +44,19 @@ def test_a_worker_ends_when_its_file_was_replaced(command: Command, start: Start
     assert _ENDS in worker.err[-1]
 
 
+def test_everything_ends_with_one_sentence_when_its_file_was_deleted(
+    command: Command, start_up: StartUp, tmp_path: Path
+) -> None:
+    up = start_up()
+    assert command("add", "first", "--log", "a shard is held", "--server", up.address).code == 0
+    up.wait_for_event("a shard is held")
+    for file in tmp_path.glob("clepsydra.db*"):
+        file.unlink()
+    assert up.ended() == 5
+    assert up.err[-1].startswith("clepsydra: the store clepsydra.db has lost its file ")
+    assert not [line for line in up.err if "exception" in line]
+
+
 def test_everything_ends_after_a_failed_sync(command: Command, start_up: StartUp, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(_HANDLERS)
     up = start_up("--handlers", "failing", PYTHONPATH=str(_ROOT))

@@ -5,7 +5,7 @@ The rule, which docs/contributing.md states too. A function is a step of the wal
 - another file, the event loop or a thread calls it: what only its own file calls is read with that file;
 - it calls a further function of the product: one that does not is a detail of its caller;
 - it is not a property, and not in a file of `VALUES`, of `DUTIES` or of the fast path;
-- it is not called without an action too. Of those that are, the table lists the ones that carry an action.
+- it is not called without an action too; the table still lists those that carry an action.
 
 A function within a function counts as the outer one, and its calls as calls of the outer one.
 """
@@ -13,6 +13,7 @@ A function within a function counts as the outer one, and its calls as calls of 
 import asyncio
 import functools
 import inspect
+import logging
 import sys
 import tempfile
 import threading
@@ -29,6 +30,7 @@ import grpc
 import structlog
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from structlog.typing import FilteringBoundLogger
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.ids import Ids
@@ -177,7 +179,7 @@ async def walk_of_an_action() -> Calls:
         await SqliteStore.install(path, 1)
         store = await SqliteStore.open(path, clock)
         server = await serve(Scheduler(store, clock, ids, settings), settings)
-        worker_settings, log = WorkerSettings(), structlog.get_logger(wrapper_class=structlog.BoundLogger)
+        worker_settings, log = WorkerSettings(), _quiet_log()
         worker = Worker(store, Targets(worker_settings, Registry(), log), clock, ids, worker_settings, "walk", log)
         running = asyncio.ensure_future(worker.run())
         await calls.until_called(_WAIT)
@@ -201,6 +203,13 @@ async def _until(path: str, count: str) -> None:
     while connection.execute(count).get:  # noqa: ASYNC110 - another thread writes
         await asyncio.sleep(0.01)
     connection.close()
+
+
+def _quiet_log() -> FilteringBoundLogger:
+    log: FilteringBoundLogger = structlog.wrap_logger(
+        structlog.PrintLogger(), wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR)
+    )
+    return log
 
 
 async def _answer(_request: web.Request) -> web.Response:

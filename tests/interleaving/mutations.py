@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from clepsydra.core.action.events import Decision
 from clepsydra.core.plan import Begin
 from clepsydra.core.times import SECOND_US
-from clepsydra.scheduler.writes.mutations import Cancel, Plan, Stamp
+from clepsydra.scheduler.writes.commands import Cancel
+from clepsydra.scheduler.writes.lives import Plan, Stamp
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import QueueRow, _key
 from clepsydra.store.port import (

@@ -15,7 +15,9 @@ from clepsydra.core.plan import Begin, BeginTerms
 from clepsydra.core.times import MILLISECOND_US, SECOND_US, duration, timestamp
 from clepsydra.scheduler.writes.call import Call
 from clepsydra.scheduler.writes.chain import Chain
-from clepsydra.scheduler.writes.mutations import Cancel, Command, Create, Delete, Mutation, Stamp, Update
+from clepsydra.scheduler.writes.commands import Cancel, Command
+from clepsydra.scheduler.writes.lives import Stamp
+from clepsydra.scheduler.writes.mutations import Create, Delete, Mutation, Update
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Advance, Due, Queue, Row
 from clepsydra.v1 import action_pb2

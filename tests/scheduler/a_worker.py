@@ -7,6 +7,7 @@ from clepsydra.core.lifecycle import end_time_us, plan_begins, plan_ends
 from clepsydra.core.plan import BeginTerms
 from clepsydra.core.times import MINUTE_US, SECOND_US
 from clepsydra.store.port import AdvanceOutcome, Lock, Mark
+from clepsydra.worker.attempts.leases import extension_of
 from tests.scheduler.desk import Desk
 
 TERMS = BeginTerms("the-worker", 30 * SECOND_US, 5 * SECOND_US, MINUTE_US)
@@ -51,6 +52,13 @@ class AWorker:
                     self._attempt.started_us = now_us
                 return begin.decision
         raise AssertionError(f"{action_id} is not due")
+
+    async def extend(self) -> None:
+        """Move the row of the attempt to the end of a new lease."""
+        now_us = self._desk.clock.now_us()
+        advance = extension_of(self._attempt, now_us, TERMS.lease_us, TERMS.grace_us)
+        mark = Mark(self._guids.leases, now_us)
+        assert await self._desk.store.advance([advance], mark) == [AdvanceOutcome.DONE]
 
     async def succeed(self) -> AdvanceOutcome:
         return await self.end(SUCCESS)

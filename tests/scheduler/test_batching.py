@@ -7,7 +7,8 @@ from google.rpc.code_pb2 import Code
 
 from clepsydra.core.times import MILLISECOND_US
 from clepsydra.scheduler.errors import AlreadyExists, DeadlinePassed, Overloaded
-from clepsydra.scheduler.writes.mutations import Delete, Plan, Stamp
+from clepsydra.scheduler.writes.lives import Plan, Stamp
+from clepsydra.scheduler.writes.mutations import Delete
 from clepsydra.scheduler.writes.pipeline import WritePipeline
 from clepsydra.store.port import Action
 from clepsydra.v1.action_pb2 import PythonHandler, ScheduledAction, Spec

@@ -3,17 +3,19 @@
 import asyncio
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from clepsydra.core.action.events import Decision
 from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US, duration, duration_us, timestamp, us_of
 from clepsydra.scheduler.errors import NotFound
 from clepsydra.store.memory.store import ShardLock
-from clepsydra.v1.action_pb2 import LogLine, Schedule, Spec
+from clepsydra.v1.action_pb2 import LogLine, Meta, Schedule, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import (
     CancelActionRequest,
     ExplainActionRequest,
     ExplainActionResponse,
     PauseActionRequest,
+    UpdateActionRequest,
 )
 from clepsydra.worker.targets.failures import failure
 from tests.scheduler.a_worker import AWorker
@@ -244,6 +246,39 @@ async def test_the_stage_that_made_a_run_late(desk: Desk) -> None:
     assert [stage.name for stage in ended] == ["came in", "was due", "started", "ended"]
     assert [stage.made_it_late for stage in ended] == [False, False, True, False]
     assert duration_us(ended[-1].took) == 2 * SECOND_US
+
+
+@story
+async def test_a_change_after_the_last_run_is_no_stage_of_it(desk: Desk) -> None:
+    """A cancellation, or a resume, writes a row of its own: it neither planned the run nor made it late."""
+    await due_now(desk, attempt_timeout=duration(HOUR_US))
+    worker = AWorker(desk)
+    await worker.begin()
+    await asyncio.sleep(8)
+    await desk.scheduler.cancel(CancelActionRequest(id="a"))
+    cancelled = (await explain(desk)).stages
+    assert [stage.name for stage in cancelled] == ["was due", "started", "ended"]
+    assert not any(stage.made_it_late for stage in cancelled)
+
+
+@story
+async def test_an_attempt_runs_since_no_earlier_than_its_row_came_in(desk: Desk) -> None:
+    """Another target: the plan is kept, and the next attempt begins later than it was planned."""
+    await due_now(desk, attempt_timeout=duration(HOUR_US))
+    worker = AWorker(desk)
+    await worker.begin()
+    await asyncio.sleep(8)
+    changed_us = desk.clock.now_us()
+    other = ScheduledAction(meta=Meta(id="a"), spec=Spec(log=LogLine(message="pong")))
+    await desk.scheduler.update(UpdateActionRequest(action=other, update_mask=FieldMask(paths=["spec.log"])))
+    await worker.begin()
+    assert us_of((await desk.get()).running.start_time) == changed_us
+    await asyncio.sleep(20)
+    await worker.heartbeat()
+    await worker.extend()
+    explained = await explain(desk)
+    assert us_of(explained.action.running.start_time) == changed_us
+    assert explained.answer.endswith("(20s ago).")
 
 
 @story

@@ -73,7 +73,7 @@ def test_an_update_that_plans_afresh_what_it_should_not_is_found_out(monkeypatch
 
 
 def test_a_change_that_gives_an_occurrence_another_key_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("scheduler.writes.mutations", "core.action.update"):
+    for module in ("scheduler.writes.commands", "core.action.update"):
         monkeypatch.setattr(f"clepsydra.{module}.carry_over", lambda *_: None)
     assert _first_violation((1, 5, 8)) == "an occurrence keeps its key"
 

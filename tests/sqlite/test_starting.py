@@ -13,8 +13,8 @@ import pytest
 
 from clepsydra.core.clock import SystemClock
 from clepsydra.store.errors import Unavailable, Unusable
-from clepsydra.store.sqlite import SqliteStore, network
-from clepsydra.store.sqlite.connection import connect
+from clepsydra.store.sqlite import SqliteStore
+from clepsydra.store.sqlite.connection import connect, network
 
 NOBODY = 65534
 

@@ -7,9 +7,9 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from clepsydra.core.times import HOUR_US, SECOND_US, duration
+from clepsydra.core.times import HOUR_US, SECOND_US, duration, us_of
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import HttpRequest, RetryPolicy
+from clepsydra.v1.action_pb2 import HttpRequest, Periodic, Retention, RetryPolicy, Schedule
 from clepsydra.worker import DoNotRetry
 from clepsydra.worker.running import Context
 from tests.worker.fleet import Fleet, on_virtual_time
@@ -86,6 +86,50 @@ async def test_a_retry_is_an_info_line_and_a_failure_for_good_a_warning_and_each
 
 
 @on_virtual_time
+async def test_a_failure_for_good_has_a_reason_also_where_no_status_keeps_it() -> None:
+    """A periodic action goes on to its next occurrence; an action that is not kept is gone."""
+    fleet, lines = Fleet(), Lines(level=20)
+
+    async def fail(context: Context) -> None:
+        raise ValueError("not today")
+
+    async def refuse(context: Context) -> None:
+        raise DoNotRetry("no such user")
+
+    fleet.handler("fail", fail)
+    fleet.handler("refuse", refuse)
+    hourly = Schedule(periodic=Periodic(interval=duration(HOUR_US)))
+    retry, gone = RetryPolicy(max_attempts=1), Retention(after_failure=duration(0))
+    await fleet.create("a", handler="fail", retry=retry, schedule=hourly)
+    await fleet.create("b", handler="refuse", retention=gone)
+    member = fleet.add_worker(log=lines.log)
+    await fleet.until(lambda: member.tally.failed == 2)
+    periodic, refused = sorted(lines.of("an attempt failed"), key=lambda line: str(line["action"]))
+    assert (periodic["log_level"], periodic["reason"]) == ("warning", "no attempt is left for this occurrence")
+    assert periodic["next"] is not None
+    assert (refused["log_level"], refused["reason"]) == ("warning", "no such user")
+
+
+@on_virtual_time
+async def test_an_outcome_that_is_not_accepted_has_the_same_keys_as_a_success() -> None:
+    fleet, lines = Fleet(), Lines()
+
+    async def slow(context: Context) -> None:
+        await asyncio.sleep(60 if context.action_id == "a" else 0)
+
+    fleet.handler("slow", slow)
+    member = fleet.add_worker(log=lines.log)
+    for action_id in ("a", "b"):
+        await fleet.create(action_id, handler="slow")
+    await fleet.until(lambda: len(fleet.started) == 2)
+    await fleet.delete("a")
+    await fleet.until(lambda: member.tally.superseded == 1)
+    [ended] = lines.of("an attempt succeeded")
+    [superseded] = [line for line in lines.entries if line.get("outcome") == "superseded"]
+    assert superseded.keys() == ended.keys()
+
+
+@on_virtual_time
 async def test_of_a_failed_batch_one_line_has_the_traceback() -> None:
     fleet, lines = Fleet(shards=1), Lines(level=20)
 
@@ -148,3 +192,5 @@ async def test_what_is_taken_over_is_logged_with_counts_and_shows_the_worker_tha
         assert status.counters.interrupted_attempts >= 1
         interrupted = [each for each in status.attempts if each.outcome == action_pb2.Attempt.INTERRUPTION]
         assert interrupted[0].worker == "worker-0"
+        # Its start, not that of the last extension of its lease.
+        assert us_of(interrupted[0].start_time) - us_of(interrupted[0].occurrence_time) < SECOND_US

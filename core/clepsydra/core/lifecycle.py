@@ -151,15 +151,16 @@ def _begin_alone(row: Row, action: Action, spec: Spec, began: Step, moment: Mome
 
 
 def _interrupted_attempt(row: Row, status: Status, now_us: int, terms: BeginTerms) -> action_pb2.Attempt:
-    number = attempt_number(status)
+    number, holder = attempt_number(status), terms.holders.get(row.action_id)
     message = action_pb2.Attempt(
         number=number,
         id=attempt_id(row.guid, us_of(status.occurrence_time), number),
         outcome=action_pb2.Attempt.INTERRUPTION,
-        worker=terms.holders.get(row.action_id, ""),
+        worker="" if holder is None else holder.worker,
         error="its outcome was never written",
     )
-    set_us(message.start_time, row.rescheduled_at_us or us_of(status.scheduled_time))
+    moved_us = row.rescheduled_at_us or us_of(status.scheduled_time)
+    set_us(message.start_time, moved_us if holder is None else holder.start_us)
     set_us(message.end_time, now_us)
     return message
 
@@ -205,7 +206,7 @@ def _plan_end(ended: Ended, ended_us: int) -> Advance:
     if result.outcome == action_pb2.Attempt.SUCCESS:
         event = Succeeded(message)
     elif result.outcome == action_pb2.Attempt.INTERRUPTION:
-        # The worker itself says so: it lives, and nobody is suspected of having killed it.
+        # The worker itself says so: it lives, and no action is suspected of having killed it.
         event = Interrupted(message, is_suspicious=False)
     else:
         event = Failed(message, result.retryable, result.retry_after_us)

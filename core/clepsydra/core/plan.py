@@ -17,6 +17,13 @@ class Refusal(NamedTuple):
     depends_on_time: bool
 
 
+class Holder(NamedTuple):
+    """Who had an attempt that was interrupted. The name is empty where it is not known."""
+
+    worker: str
+    start_us: int
+
+
 class BeginTerms(NamedTuple):
     """What all begins of one worker have in common."""
 
@@ -26,8 +33,8 @@ class BeginTerms(NamedTuple):
     grace_us: int
     # An action that cannot be decoded is looked at again after this time.
     set_aside_us: int
-    # By action: the worker that had its attempt in hand, where that is known and the attempt was interrupted.
-    holders: Mapping[str, str] = {}
+    # By action, where its attempt was interrupted: the worker that had it in hand, and since when, as far as known.
+    holders: Mapping[str, Holder] = {}
 
 
 class Begin(NamedTuple):

@@ -17,7 +17,7 @@ from clepsydra.core.times import MINUTE_US, set_us
 from clepsydra.scheduler.api.responses import as_shown
 from clepsydra.scheduler.codec import decode, decode_keys
 from clepsydra.scheduler.errors import Damaged, NotFound
-from clepsydra.scheduler.writes.mutations import SeenAttempt
+from clepsydra.scheduler.writes.commands import SeenAttempt
 from clepsydra.scheduler.writes.pipeline import WritePipeline
 from clepsydra.store.port import Store
 from clepsydra.v1.action_pb2 import Running, ScheduledAction

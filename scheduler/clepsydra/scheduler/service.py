@@ -15,7 +15,9 @@ from clepsydra.scheduler.inspections import Inspections
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.scheduler.writes.action_import import Import
 from clepsydra.scheduler.writes.call import Outcome
-from clepsydra.scheduler.writes.mutations import Cancel, Command, Delete, Mutation, Stamp, Update
+from clepsydra.scheduler.writes.commands import Cancel, Command
+from clepsydra.scheduler.writes.lives import Stamp
+from clepsydra.scheduler.writes.mutations import Delete, Mutation, Update
 from clepsydra.scheduler.writes.pipeline import WritePipeline
 from clepsydra.store.errors import StoreLost
 from clepsydra.store.port import Action, Store

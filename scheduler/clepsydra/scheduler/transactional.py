@@ -12,7 +12,8 @@ from clepsydra.core.ids import Ids
 from clepsydra.scheduler.api.responses import to_message
 from clepsydra.scheduler.errors import SchedulerError
 from clepsydra.scheduler.writes.call import Call
-from clepsydra.scheduler.writes.mutations import Create, Stamp
+from clepsydra.scheduler.writes.lives import Stamp
+from clepsydra.scheduler.writes.mutations import Create
 from clepsydra.store.own_transaction import Place
 from clepsydra.store.port import Put
 from clepsydra.v1.action_pb2 import ScheduledAction

@@ -187,7 +187,8 @@ def _raise_first(parts: Iterable["asyncio.Future[None]"]) -> None:
 async def _cancel(parts: Sequence["asyncio.Future[Any]"]) -> None:
     for part in parts:
         part.cancel()
-    await asyncio.wait(parts)
+    # What they raise now follows from the error that ends the worker, and is not reported beside it.
+    await asyncio.gather(*parts, return_exceptions=True)
 
 
 def _counters(tally: Tally) -> dict[str, int]:

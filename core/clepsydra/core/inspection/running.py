@@ -40,13 +40,20 @@ def running_attempt(
     """The attempt that runs now, if any."""
     if live is None or status.state not in LIVE or not is_attempts_row(live, action) or live.row.at_us <= now_us:
         return None
-    guid = live.rescheduled_by or ""
-    lock = lock_of_writer(guid, locks)
+    lock = lock_of_writer(live.rescheduled_by or "", locks)
     running = Running(attempt_number=attempt_number(status), worker="" if lock is None else lock.locked_by)
-    began_us = None if is_extension(guid) else live.row.rescheduled_at_us
-    set_us(running.start_time, action.scheduled_at_us if began_us is None else began_us)
+    set_us(running.start_time, began_at_us(live, action))
     set_us(running.lease_end_time, live.row.at_us)
     return running
+
+
+def began_at_us(live: LiveRow, action: Action) -> int:
+    """When the attempt of the row began; once an extension has overwritten that, the earliest time that it can be."""
+    began_us = live.row.rescheduled_at_us
+    if began_us is not None and not is_extension(live.rescheduled_by or ""):
+        return began_us
+    # No attempt begins before its time, or before there was a row to begin.
+    return max(action.scheduled_at_us, live.added_at_us, live.moved_at_us or 0)
 
 
 def lock_of_writer(guid: str, locks: Iterable[LockRow]) -> LockRow | None:

@@ -1,6 +1,7 @@
 """What a run went through, by the row's provenance and the attempt: when each stage was reached, how long each took.
 
-An attempt whose end is written has given its row on, so the time at which it was begun is known only while it runs.
+An attempt whose end is written has given its row on, so the time at which it was begun is known only while it runs. A
+change by a user makes a row of its own: one that came in after the last run says nothing about that run.
 """
 
 from clepsydra.core.ids import is_extension
@@ -8,7 +9,7 @@ from clepsydra.core.inspection.situation import Situation
 from clepsydra.core.times import MILLISECOND_US, duration, timestamp, us_of
 from clepsydra.v1.scheduler_pb2 import Stage
 
-# Shorter delays are nobody's question.
+# Shorter delays are not worth an explanation.
 NOTICED_US = 100 * MILLISECOND_US
 
 _DUE, _ENDED = "was due", "ended"
@@ -42,8 +43,11 @@ def _reached(situation: Situation) -> dict[str, int]:
         found["was begun"] = None if is_extension(live.rescheduled_by or "") else live.row.rescheduled_at_us
     elif status.HasField("last_attempt"):
         attempt = status.last_attempt
+        started_us = us_of(attempt.start_time)
+        if live is not None and live.added_at_us > started_us:
+            found.clear()
         found[_DUE] = us_of(attempt.scheduled_time)
-        found["started"] = us_of(attempt.start_time)
+        found["started"] = started_us
         found[_ENDED] = us_of(attempt.end_time)
     elif situation.is_due:
         found[_DUE] = situation.planned_us
@@ -51,7 +55,7 @@ def _reached(situation: Situation) -> dict[str, int]:
 
 
 def _latest(reached: list[tuple[str, int]], due_us: int | None) -> str | None:
-    """Of the stages between the planned time and the start, the one that took longest, if anybody would notice."""
+    """The longest stage between the planned time and the start, if it is long enough to explain."""
     if due_us is None:
         return None
     longest_us, latest, before_us = NOTICED_US, None, due_us

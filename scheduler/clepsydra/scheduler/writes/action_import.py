@@ -9,7 +9,7 @@ from clepsydra.core.limits import DELETED_RETENTION_MIN_US
 from clepsydra.scheduler.codec import decode_or_keys, encode, with_removable_time
 from clepsydra.scheduler.errors import AlreadyExists
 from clepsydra.scheduler.writes.idempotency import Applied, find_applied, key_of, remember
-from clepsydra.scheduler.writes.mutations import Plan, Stamp
+from clepsydra.scheduler.writes.lives import Plan, Stamp
 from clepsydra.store.port import Action, Put
 from clepsydra.v1.scheduler_pb2 import ImportActionRequest, ImportActionsResponse
 

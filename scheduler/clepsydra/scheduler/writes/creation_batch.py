@@ -14,7 +14,8 @@ from clepsydra.core.tables import make_put
 from clepsydra.scheduler.errors import InvalidArgument
 from clepsydra.scheduler.writes.call import Call, Outcome
 from clepsydra.scheduler.writes.idempotency import remember_creation
-from clepsydra.scheduler.writes.mutations import Create, Stamp
+from clepsydra.scheduler.writes.lives import Stamp
+from clepsydra.scheduler.writes.mutations import Create
 from clepsydra.store.errors import StoreError
 from clepsydra.store.port import Action, Put, PutOutcome, PutResult
 from clepsydra.v1.scheduler_pb2 import CreateActionRequest

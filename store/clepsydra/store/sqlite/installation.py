@@ -12,7 +12,7 @@ from clepsydra.store import install as installing
 from clepsydra.store.errors import Unusable
 from clepsydra.store.sqlite.connection.connect import APPLICATION_ID, STATEMENTS, connect
 from clepsydra.store.sqlite.connection.errors import translate
-from clepsydra.store.sqlite.network import refuse_network
+from clepsydra.store.sqlite.connection.network import refuse_network
 
 MIGRATIONS = migrations_of("sqlite")
 

@@ -93,9 +93,10 @@ async def run_parts(stop: asyncio.Event, *parts: Awaitable[None]) -> None:
     running = [asyncio.ensure_future(part) for part in parts]
     await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     stop.set()
-    await asyncio.wait(running)
-    for part in running:
-        part.result()
+    # All results are looked at, so that the errors behind the first are not reported as forgotten.
+    for result in await asyncio.gather(*running, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 @contextmanager

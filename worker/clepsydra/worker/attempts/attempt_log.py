@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from clepsydra.core.action.attempt import Attempt, Result
 from clepsydra.core.times import MILLISECOND_US, us_of
 from clepsydra.core.wording import rfc3339
-from clepsydra.store.port import Advance, AdvanceOutcome
+from clepsydra.store.port import Advance
 from clepsydra.v1 import action_pb2
 from clepsydra.v1.action_pb2 import Status
 from clepsydra.worker.targets.hosts import host_of
@@ -28,7 +28,7 @@ _PLANNED = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})
 class AttemptLog:
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
-        # Successes are too many to be looked at for nothing.
+        # There are many successes: they are not formatted unless they are logged.
         self.shows_successes = log.is_enabled_for(logging.DEBUG)
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
@@ -47,20 +47,25 @@ class AttemptLog:
             fields["exc_info"] = result.cause
         what = "was interrupted" if result.outcome == action_pb2.Attempt.INTERRUPTION else "failed"
         if status.state != action_pb2.RETRYING:
-            fields["reason"] = status.reason
+            fields["reason"] = status.reason or _why_not_again(result)
         self._write(
             logging.INFO if status.state == action_pb2.RETRYING else logging.WARNING, f"an attempt {what}", fields
         )
 
-    def superseded(self, attempt: Attempt, result: Result, outcome: AdvanceOutcome, ended_us: int) -> None:
+    def superseded(self, attempt: Attempt, result: Result, ended_us: int) -> None:
         event = "an outcome was not accepted: the action was changed or taken over meanwhile"
-        fields = _fields(attempt, result, None, ended_us) | {"outcome": "superseded", "row": outcome.value}
+        fields = _fields(attempt, result, None, ended_us) | {"outcome": "superseded"}
         self._write(logging.INFO, event, fields)
 
 
 def _status(advance: Advance) -> Status:
     """The status that was written; one without a state if the action was removed."""
     return Status() if advance.status is None else Status.FromString(advance.status)
+
+
+def _why_not_again(result: Result) -> str:
+    """Where no status keeps it: a periodic action has gone on, or the action was removed."""
+    return "no attempt is left for this occurrence" if result.retryable else result.error
 
 
 def _fields(attempt: Attempt, result: Result, status: Status | None, ended_us: int) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Completer:
 
     async def _write(self, batch: list[Outcome]) -> None:
         advances = [advance for _, _, advance, _ in batch]
-        # Rows that have come due may be taken over meanwhile; if the store was away, nobody could.
+        # Rows that have come due may be taken over meanwhile; if the store was away, no worker could.
         until_us = max([advance.row.at_us for advance in advances] + [self._clock.now_us() + CALL_RETRY_US])
         try:
             outcomes = await self._writer.advance(advances, until_us)
@@ -88,7 +88,7 @@ class Completer:
         for (attempt, result, advance, ended_us), outcome in zip(batch, outcomes, strict=True):
             if outcome is not _DONE:
                 self._tally.superseded += 1
-                self._attempt_log.superseded(attempt, result, outcome, ended_us)
+                self._attempt_log.superseded(attempt, result, ended_us)
                 continue
             if result is not SUCCESS:
                 self._failed(attempt, result, advance, ended_us)

@@ -1,4 +1,4 @@
-"""Which worker had an attempt in hand that was interrupted.
+"""Which worker had an attempt in hand that was interrupted, and since when.
 
 A row says under which guid it was moved last, and a lock under which guid which worker holds or held it. All guids of
 one worker have their first half in common. Where no lock tells, the worker stays unknown.
@@ -7,6 +7,8 @@ one worker have their first half in common. Where no lock tells, the worker stay
 from collections.abc import Iterable, Mapping, Sequence
 
 from clepsydra.core.ids import is_same_worker
+from clepsydra.core.inspection.running import began_at_us
+from clepsydra.core.plan import Holder
 from clepsydra.store.errors import OutcomeUnknown, Unavailable
 from clepsydra.store.port import Due, Store
 
@@ -16,8 +18,10 @@ def interrupted_among(rows: Sequence[Due]) -> list[Due]:
     return [due for due in rows if due.action is not None and due.row.scheduled_at_us != due.action.scheduled_at_us]
 
 
-async def find_holders(store: Store, taken: Iterable[tuple[str, str]], interrupted: Sequence[Due]) -> Mapping[str, str]:
-    """By action: the worker that had its attempt, where that is certain.
+async def find_holders(
+    store: Store, taken: Iterable[tuple[str, str]], interrupted: Sequence[Due]
+) -> Mapping[str, Holder]:
+    """By action: the worker that had its attempt, where that is certain, and since when.
 
     `taken` are workers whose locks were taken over, each with the guid of the lock.
     """
@@ -27,9 +31,12 @@ async def find_holders(store: Store, taken: Iterable[tuple[str, str]], interrupt
     except (Unavailable, OutcomeUnknown):
         return {}
     locks = [*taken, *((each.locked_by, each.guid) for each in found.locks)]
-    live = [each.live for each in found.actions if each.live is not None]
-    moved_by = {each.row.action_id: each.rescheduled_by or "" for each in live}
-    return {action_id: name for action_id, guid in moved_by.items() if (name := _worker_of(guid, locks))}
+    planned = {due.row.action_id: due.action for due in interrupted}
+    return {
+        live.row.action_id: Holder(_worker_of(live.rescheduled_by or "", locks), began_at_us(live, action))
+        for live in (each.live for each in found.actions)
+        if live is not None and (action := planned.get(live.row.action_id)) is not None
+    }
 
 
 def _worker_of(guid: str, locks: Iterable[tuple[str, str]]) -> str:
