@@ -109,7 +109,8 @@ class Oracle:
                 )
                 self.books.lives[request.guid] = life
                 standing.lives.append(life)
-        if _changes(put, before) != 1 or len(requests) > 1:
+        has_later_changes = any(request.guid != put.action.guid for request in requests)
+        if _changes(put, before) != 1 or len(requests) > 1 or has_later_changes:
             standing.chains.append(len(standing.lives))
 
     def _check_plan(self, put: Put, before: Action | None, status: Status) -> None:
