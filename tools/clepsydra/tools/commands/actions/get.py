@@ -62,7 +62,7 @@ def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
     yield "state", f"{state}: {printable(status.reason)}" if status.reason else state
     if action.HasField("running"):
         yield "running", format_running(action.running, now_us)
-    yield "next", format_next(status, now_us)
+    yield "next", format_next(action, now_us)
     yield "recurrence", format_recurrence(spec)
     yield "target", format_target(spec)
     for flag in FLAGS:

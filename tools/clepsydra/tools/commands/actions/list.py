@@ -66,7 +66,7 @@ def _row(action: ScheduledAction, now_us: int) -> list[str]:
     return [
         action.meta.id,
         format_state(action.status.state) + (", running" if action.HasField("running") else ""),
-        format_next(action.status, now_us),
+        format_next(action, now_us),
         f"{action.status.counters.runs}",
         format_recurrence(action.spec),
         format_target(action.spec),
