@@ -3,7 +3,7 @@
 A scheduler and a worker, each a process of its own, at their default settings. For each kind of change (delete, pause,
 update of the target, cancel), many actions run for minutes and are changed one by one; the handler notes when it is
 cancelled. Then many actions are cancelled at about the time when they end: either the cancellation or the outcome
-counts, and the caller learns which. Ends with 1 if anything took longer than two seconds or was told wrongly.
+counts, and the caller learns which. Ends with 1 if anything took longer than two seconds or a response was wrong.
 """
 
 import argparse
@@ -57,12 +57,12 @@ class Found(NamedTuple):
     kind: str
     took_us: list[int]
     wrong: list[str]
-    # What the callers were told, where that is not the same for all.
-    told: str = ""
+    # What the responses were, where they differ.
+    responses: str = ""
 
     def line(self) -> str:
-        if self.told:
-            return f"{self.kind:10} {self.told}; {len(self.wrong)} wrong"
+        if self.responses:
+            return f"{self.kind:10} {self.responses}; {len(self.wrong)} wrong"
         took_ms = [us / 1000 for us in self.took_us]
         median, longest = statistics.median(took_ms), max(took_ms)
         counts = f"{self.kind:10} {len(self.took_us):5} cancelled"
@@ -88,7 +88,7 @@ def _retarget(scheduler: Any, action_id: str) -> None:
 
 def _cancel(scheduler: Any, action_id: str) -> None:
     response = scheduler.CancelAction(CancelActionRequest(id=action_id))
-    assert response.cancelled == CancelActionResponse.RUNNING_ATTEMPT, "the caller is told that an attempt was running"
+    assert response.cancelled == CancelActionResponse.RUNNING_ATTEMPT, "the response says that an attempt was running"
 
 
 CHANGES: dict[str, Change] = {"delete": _delete, "pause": _pause, "update": _retarget, "cancel": _cancel}
@@ -146,16 +146,16 @@ class Trial:
             except grpc.RpcError as error:
                 failed: Any = error
                 status = rpc_status.from_call(failed)
-                is_told = status is not None and b"OCCURRENCE_ENDED" in status.details[0].value
+                has_reason = status is not None and b"OCCURRENCE_ENDED" in status.details[0].value
                 expected, kept = action_pb2.SUCCEEDED, kept + 1
-                if not is_told:
+                if not has_reason:
                     found.wrong.append(f"{action_id}: {error}")
             else:
                 expected = action_pb2.CANCELLED
             state = self._scheduler.GetAction(GetActionRequest(id=action_id)).status.state
             if state != expected:
                 found.wrong.append(f"{action_id} is {action_pb2.State.Name(state)}")
-        return found._replace(told=f"{len(ids) - kept} were cancelled, {kept} had ended a moment before")
+        return found._replace(responses=f"{len(ids) - kept} were cancelled, {kept} had ended a moment before")
 
     def _create(self, kind: str, handler: str) -> list[str]:
         ids = [f"{kind}-{number}" for number in range(self._repetitions)]

@@ -93,7 +93,7 @@ def start_lateness_ms(installation: Installation, address: str, per_s: int, seco
     count, first_us = per_s * seconds, time.time_ns() // 1000 + 5 * SECOND_US
     starts_us = [first_us + n * SECOND_US // per_s for n in range(count)]
     uvloop.run(create_in_batches(address, starts_us, "note"))
-    # Whoever looks at the notes meanwhile takes the processor away from what is measured.
+    # Reading the notes meanwhile would take the processor away from what is measured.
     time.sleep(max(0.0, starts_us[-1] / SECOND_US - time.time()) + 1)
     wait_until(lambda: len(lateness_us(installation.folder)) >= count)
     late_us = sorted(lateness_us(installation.folder))

@@ -78,7 +78,7 @@ def lateness_ms(installation: Installation, address: str, good: int, per_s: int,
     count, first_us = per_s * seconds, now_us() + _SOON_US
     targets = (Spec(handler=PythonHandler(name="note")), Spec(http=HttpRequest(url=f"http://127.0.0.1:{good}/")))
     create(address, (at(first_us + n * SECOND_US // per_s, targets[n % 2]) for n in range(count)))
-    # Whoever looks at the notes meanwhile takes the processor away from what is measured.
+    # Reading the notes meanwhile would take the processor away from what is measured.
     time.sleep(max(0.0, (first_us - now_us()) / SECOND_US) + seconds)
     wait_until(lambda: len(lateness_us(installation.folder)) >= before + count, pause_s=0.2)
     # Those of this stream are known by the time for which they were planned.

@@ -28,7 +28,7 @@ MIB = 2**20
 Until = Callable[[], bool]
 Kind = Callable[[str, Until], None]
 
-# After a refusal, so that a caller who is turned away does not merely burn its own processor.
+# After a refusal, so that a refused caller does not spend its time on refusals alone.
 _PAUSE_S = 0.01
 
 

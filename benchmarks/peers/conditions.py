@@ -78,11 +78,11 @@ def _lines(path: str) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def _sync_ms(tries: int = 100) -> float:
+def _sync_ms(count: int = 100) -> float:
     """The median time of a small write that is on disk."""
     taken_s = []
     with tempfile.TemporaryFile() as file:
-        for _ in range(tries):
+        for _ in range(count):
             began = time.perf_counter()
             file.write(b"x" * 4096)
             file.flush()

@@ -96,7 +96,7 @@ class Caller:
             batch = batch_type(requests=[requests[n] for n in open_items])
             whole = await self.try_once(method, batch)
             for place, n in enumerate(open_items):
-                answers[n] = states[n].hear(_item_of(whole, place))
+                answers[n] = states[n].hear(item_of(whole, place))
             open_items = [n for n in open_items if not CallState.is_settled(answers[n])]
             if not open_items or time.monotonic() > deadline_s:
                 return [(answer, state.tries) for answer, state in zip(answers, states, strict=True)]
@@ -121,19 +121,22 @@ def _answer_of_error(error: Any) -> Answer:
 
 
 def _answer_of_status(status: status_pb2.Status) -> Answer:
-    text = f"{code_pb2.Code.Name(status.code)}: {status.message}"
-    if status.code in _FOR_GOOD:
-        return Answer(Outcome.REFUSED, None, text)
     info = error_details_pb2.ErrorInfo()
-    reasons = {info.reason for detail in status.details if detail.Unpack(info)}
+    return _answer_of(status.code, status.message, {info.reason for detail in status.details if detail.Unpack(info)})
+
+
+def _answer_of(code: int, message: str, reasons: set[str]) -> Answer:
+    text = f"{code_pb2.Code.Name(code)}: {message}"
+    if code in _FOR_GOOD:
+        return Answer(Outcome.REFUSED, None, text)
     certain = bool(reasons & {"NOT_DONE", "OVERLOADED"})
     return Answer(Outcome.NOT_DONE if certain else Outcome.UNKNOWN, None, text)
 
 
-def _item_of(whole: Answer, place: int) -> Answer:
+def item_of(whole: Answer, place: int) -> Answer:
     if whole.outcome is not Outcome.OK:
         return whole
     result = whole.response.results[place]
     if result.HasField("error"):
-        return _answer_of_status(result.error)
+        return _answer_of(result.error.code, result.error.message, {result.error.reason})
     return Answer(Outcome.OK, result, "")

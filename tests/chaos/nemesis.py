@@ -1,7 +1,8 @@
 """The nemesis: two strands of faults, chosen by seed, that go on side by side.
 
 One strand hurts processes: SIGKILL and a new start, SIGSTOP beyond the lock's life and SIGCONT, SIGTERM. The other
-hurts what lies between them: wires are cut, fall silent or lose answers; the disk fills; the database crashes. Faults
+hurts what lies between them: wires are cut, fall silent, delay or lose answers; the clock of the locks steps back; the
+disk fills; the database crashes. Faults
 are dealt like cards, in whole rounds, so that each kind comes up in every run. After a kill the audit is asked, unless
 it is still busy with the one before: sometimes before what was killed is started again, mostly while all goes on.
 """
@@ -11,11 +12,13 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from clepsydra.core.times import SECOND_US
 from tests.chaos.processes import Node
 from tests.chaos.proxy import Mode, Proxy
 from tests.chaos.world import LOCK_LIFE_S, World
 
 _AUDITED_BEFORE_THE_START = 0.2
+_HOUR_US = 3600 * SECOND_US
 
 Fault = Callable[[World, random.Random], Awaitable[None]]
 
@@ -85,6 +88,21 @@ async def lose_responses(world: World, chance: random.Random) -> None:
     await _disturb(world, chance, Mode.LOSING_ANSWERS, chance.uniform(0.2, 2.0))
 
 
+async def delay_responses(world: World, chance: random.Random) -> None:
+    """Longer than most delays of the clients' actions, and shorter than a call may take."""
+    await _disturb(world, chance, Mode.LATE, chance.uniform(2.0, 5.0))
+
+
+async def step_clock_back(world: World, chance: random.Random) -> None:
+    """A worker dies, and its heartbeats lie an hour ahead: its shards must not wait for that hour."""
+    node = chance.choice(world.workers)
+    if not node.is_running:
+        return
+    node.kill()
+    world.events["clock steps"] += await world.store.step_clock_back(_HOUR_US) > 0
+    node.start()
+
+
 async def fill_disk(world: World, chance: random.Random) -> None:
     disk = world.store.disk
     assert disk is not None
@@ -108,7 +126,7 @@ PROCESSES = Deck((*KILLS.faults, kill_worker, kill_scheduler, kill_client, pause
 
 def surroundings(world: World) -> Deck:
     """What can go wrong around the processes of this world."""
-    faults: list[Fault] = [cut_wire, silence_wire, lose_responses]
+    faults: list[Fault] = [cut_wire, silence_wire, lose_responses, delay_responses, step_clock_back]
     if world.store.disk is not None:
         faults.append(fill_disk)
     if world.store.can_restart:
@@ -133,6 +151,7 @@ async def _kill(world: World, chance: random.Random, nodes: Sequence[Node]) -> N
 async def _disturb(world: World, chance: random.Random, mode: Mode, for_s: float) -> None:
     wires: list[Proxy] = [*world.wires, *world.store.wires]
     wire = chance.choice(wires)
+    wire.late_s = chance.uniform(0.5, 2.0)
     wire.set(mode)
     world.events[f"wires {mode.value}"] += 1
     await asyncio.sleep(for_s)

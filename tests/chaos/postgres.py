@@ -6,6 +6,8 @@ import socket
 import tempfile
 from pathlib import Path
 
+import asyncpg
+
 from tests.chaos.disk import Disk, mounted_disk
 from tests.chaos.proxy import Proxy
 from tests.postgres.server import Server
@@ -55,6 +57,21 @@ class PostgresChaos:
         assert self._server is not None
         if not _listens(self._server.port):
             await asyncio.to_thread(self._server.start)
+
+    async def step_clock_back(self, by_us: int) -> int:
+        try:
+            connection = await asyncpg.connect(self.url)
+        except (OSError, asyncpg.PostgresError):
+            return 0
+        try:
+            done: str = await connection.execute(
+                "UPDATE clepsydra.shard_locks SET last_heartbeat_at = last_heartbeat_at + $1 WHERE locked", by_us
+            )
+        except (OSError, asyncpg.PostgresError):
+            return 0
+        finally:
+            connection.terminate()
+        return int(done.split()[-1])
 
     async def close(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""A wire that can be cut: a TCP proxy that forwards, loses answers, falls silent, or breaks every connection."""
+"""A wire that can be cut: a TCP proxy that forwards, delays or loses answers, falls silent, or breaks connections."""
 
 import asyncio
 from contextlib import suppress
@@ -9,6 +9,8 @@ _CHUNK = 64 * 1024
 
 class Mode(Enum):
     FORWARDING = "forwarding"
+    # What the server answers arrives after `late_s`.
+    LATE = "answering late"
     # What the server answers is lost: whoever asked cannot know what was done.
     LOSING_ANSWERS = "losing answers"
     # Nothing gets through, and nobody is told.
@@ -23,6 +25,7 @@ class Proxy:
     def __init__(self, upstream: str | None = None) -> None:
         self.upstream = upstream
         self.address = ""
+        self.late_s = 0.0
         self._mode = Mode.FORWARDING
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
@@ -40,8 +43,11 @@ class Proxy:
             await asyncio.wait(self._connections)
 
     def set(self, mode: Mode) -> None:
-        """A stream of which a part was lost is broken for good, so every change of mode cuts, unless it loses more."""
-        if mode in (Mode.FORWARDING, Mode.REFUSING):
+        """A stream of which a part was lost is broken for good, so every change of mode cuts, unless it loses more.
+
+        Nothing is lost of answers that were late.
+        """
+        if mode is Mode.REFUSING or (mode is Mode.FORWARDING and self._mode is not Mode.LATE):
             self.cut()
         self._mode = mode
 
@@ -81,8 +87,8 @@ class Proxy:
     ) -> None:
         """Both ways, until either side has ended."""
         pumps = [
-            asyncio.ensure_future(self._pump(asked, questions, lost_in=(Mode.SILENT,))),
-            asyncio.ensure_future(self._pump(answered, answers, lost_in=(Mode.SILENT, Mode.LOSING_ANSWERS))),
+            asyncio.ensure_future(self._pump(asked, questions, (Mode.SILENT,))),
+            asyncio.ensure_future(self._pump(answered, answers, (Mode.SILENT, Mode.LOSING_ANSWERS), may_be_late=True)),
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -93,9 +99,15 @@ class Proxy:
                     await pump
 
     async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lost_in: tuple[Mode, ...]
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        lost_in: tuple[Mode, ...],
+        may_be_late: bool = False,
     ) -> None:
         while chunk := await reader.read(_CHUNK):
+            if may_be_late and self._mode is Mode.LATE:
+                await asyncio.sleep(self.late_s)
             if self._mode not in lost_in:
                 writer.write(chunk)
                 await writer.drain()

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     at_us: int
     # What the attempt was planned for.
     due_us: int
-    # The `now` that its begin used: the begin was written no earlier.
+    # When its worker began to execute it: its begin was written before.
     begun_us: int
 
     @property

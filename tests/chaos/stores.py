@@ -1,8 +1,11 @@
 """The stores that chaos runs on, each with the faults that are its own."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
+
+import apsw
 
 from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy
@@ -34,7 +37,17 @@ class ChaosStore(Protocol):
         """What an operator does when the disk has room again."""
         ...
 
+    async def step_clock_back(self, by_us: int) -> int:
+        """As if the time of the store stepped back: heartbeats of locks that are held lie ahead of it by so much.
+
+        Returns how many there are: none while the store cannot be written.
+        """
+        ...
+
     async def close(self) -> None: ...
+
+
+_BUSY_MS = 5_000
 
 
 class SqliteChaos:
@@ -64,6 +77,22 @@ class SqliteChaos:
 
     async def recover(self) -> None:
         """A file needs nothing."""
+
+    async def step_clock_back(self, by_us: int) -> int:
+        return await asyncio.to_thread(self._step_clock_back, by_us)
+
+    def _step_clock_back(self, by_us: int) -> int:
+        connection = apsw.Connection(self.url.removeprefix("sqlite:///"))
+        try:
+            connection.set_busy_timeout(_BUSY_MS)
+            connection.execute(
+                "UPDATE shard_locks SET last_heartbeat_at = last_heartbeat_at + ? WHERE locked = 1", (by_us,)
+            )
+            return connection.changes()
+        except apsw.Error:
+            return 0
+        finally:
+            connection.close()
 
     async def close(self) -> None:
         if self.disk is not None:

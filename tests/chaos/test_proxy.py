@@ -107,6 +107,24 @@ async def test_without_an_upstream_no_connection_lasts(wire: Proxy) -> None:
     assert await (await connected(wire)).is_broken()
 
 
+async def test_a_late_response_arrives_and_nothing_is_cut(wire: Proxy, echo: Echo) -> None:
+    connection = await forwarding(wire)
+    wire.late_s = 0.01
+    wire.set(Mode.LATE)
+    connection.say(b"!")
+    assert await connection.reader.readexactly(1) == b"!"
+    # What is held back longer than any test lasts: the server has it, and its answer has not arrived.
+    wire.late_s = 3600
+    connection.say(b"?")
+    await until(echo.has_heard(b"hello!?"), "the server hears it")
+    wire.set(Mode.FORWARDING)
+    again = await forwarding(wire)
+    assert connection.reader.at_eof() is False
+    wire.cut()
+    assert await connection.is_broken()
+    assert await again.is_broken()
+
+
 async def test_a_lost_response_leaves_the_request_heard(wire: Proxy, echo: Echo) -> None:
     connection = await forwarding(wire)
     wire.set(Mode.LOSING_ANSWERS)

@@ -12,7 +12,7 @@ from tests.chaos.stores import SqliteChaos
 
 # In the order of the nemesis: each is in every run that has all faults.
 _ON_PROCESSES = {"kills of a scheduler", "kills of a worker", "kills of a client", "pauses", "polite stops"}
-_ON_WIRES = {"wires refusing", "wires silent", "wires losing answers"}
+_ON_WIRES = {"wires refusing", "wires silent", "wires losing answers", "wires answering late"}
 
 
 def assert_all_is_well(summary: Summary) -> None:

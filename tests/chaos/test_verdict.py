@@ -164,7 +164,7 @@ def replayed(known: Known, guid: str) -> Known:
 def begun_after_the_update() -> Known:
     known = updated()
     update = known.calls[1]
-    late = line(Event.STARTED, update.ended_us + 5000)
+    late = line(Event.STARTED, update.ended_us + 5000, occurrence=update.ended_us + 1)
     return changed(known, lines=[late, *known.lines[1:]])
 
 

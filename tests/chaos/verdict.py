@@ -15,8 +15,8 @@ never accepted twice
                     No more successes are counted than runs were asked for, nor more than occurrences succeeded by the
                     side log; the last accepted outcome is that of the last attempt that ran.
 counters add up     Every attempt that was executed is counted as succeeded, failed or interrupted.
-changes take effect After an acknowledged change no attempt of the life before begins; the one that may have been in
-                    flight is all that can still start, once.
+changes take effect After an acknowledged change no attempt of the life before begins, so none starts that was planned
+                    for later; the one that may have been in flight is all that can still start, once.
 deleted stays so    What was acknowledged as deleted is deleted, and no replay brings it back.
 nothing unasked     Every life in the side log and in the tables was made by a call: an acknowledged one, or one of
                     unknown outcome, each of which makes one life at most. Two calls never make the same life.
@@ -191,7 +191,7 @@ def changes_take_effect(story: Story) -> Iterator[str]:
             continue
         late = [line for line in story.lines_of(before.guid, Event.STARTED) if line.at_us > change.ended_us]
         for line in late:
-            if line.begun_us > change.ended_us:
+            if line.due_us > change.ended_us:
                 yield f"attempt {line.attempt_id} began after {change.kind} {change.request_id} was acknowledged"
         if len(late) > 1:
             yield f"{len(late)} attempts started after {change.kind} {change.request_id} was acknowledged"

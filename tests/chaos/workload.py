@@ -55,8 +55,11 @@ class Workload:
     def spec(self, now_us: int) -> tuple[Spec, int, int]:
         """What to do and when, with the time and the number of runs that this asks for."""
         chance = self._chance
-        due_us = now_us + int(chance.choice((0, 0.5, 2, 5)) * chance.random() * SECOND_US)
-        schedule = Schedule(start_time=timestamp(due_us))
+        delay_us = int(chance.choice((0, 0.5, 2, 5)) * chance.random() * SECOND_US)
+        due_us = now_us + delay_us
+        # A delay counts from the call, which is made later than now.
+        has_delay = chance.random() < 0.3
+        schedule = Schedule(delay=duration(delay_us)) if has_delay else Schedule(start_time=timestamp(due_us))
         runs = 1
         if chance.random() < 0.08:
             runs = chance.randint(2, 5)

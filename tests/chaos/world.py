@@ -57,6 +57,8 @@ class World:
         clients: Clients | None = None,
         settings: dict[str, int] = SETTINGS,
         shards: int = 8,
+        handlers: str = "tests.chaos.handlers",
+        variables: dict[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.store = store
@@ -73,6 +75,9 @@ class World:
         self._clients = clients
         self._settings = settings
         self._shards = shards
+        self._handlers = handlers
+        # For the workers' environment.
+        self._variables = variables or {}
         self._watching: asyncio.Future[None] | None = None
         self._auditing: asyncio.Future[None] | None = None
 
@@ -162,8 +167,8 @@ class World:
             self.schedulers.append(Node(name, arguments, self.folder, {}))
         for name in _names("worker", workers):
             url = await self.store.url_for(name)
-            arguments = command_line("worker", "--handlers", "tests.chaos.handlers", "--store", url, *settings)
-            variables = {side_log.VARIABLE: str(self.side_log)}
+            arguments = command_line("worker", "--handlers", self._handlers, "--store", url, *settings)
+            variables = {side_log.VARIABLE: str(self.side_log), **self._variables}
             self.workers.append(Node(name, arguments, self.folder, variables))
         if self._clients is None:
             return

@@ -5,7 +5,7 @@ The rule, which docs/contributing.md states too. A function is a step of the wal
 - another file, the event loop or a thread calls it: what only its own file calls is read with that file;
 - it calls a further function of the product: one that does not is a detail of its caller;
 - it is not a property, and not in a file of `VALUES`, of `DUTIES` or of the fast path;
-- it is not called without an action too. Of those that are, the table lists the ones that carry an action.
+- it is not called without an action too; the table still lists those that carry an action.
 
 A function within a function counts as the outer one, and its calls as calls of the outer one.
 """

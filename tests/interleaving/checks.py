@@ -76,8 +76,8 @@ def _check_cancelled(books: Books, guid: str, before: Action | None) -> None:
         raise Broken("a cancellation ends the occurrence that it saw", f"it saw {seen} and ended {ended}")
 
 
-def after_turn(books: Books, begin: Begin, seen: Seen, outcome: AdvanceOutcome) -> Books:
-    """What a worker's turn did: a begin, an interruption, an expiry, a purge."""
+def after_decision(books: Books, begin: Begin, seen: Seen, outcome: AdvanceOutcome) -> Books:
+    """What the decision about a due row did: a begin, an interruption, an expiry, a purge."""
     action, guid = seen.action, begin.advance.row.guid
     if outcome is not AdvanceOutcome.DONE or not seen.row_was_there or action is None:
         return books

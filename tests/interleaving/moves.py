@@ -14,32 +14,29 @@ from clepsydra.scheduler.writes.chain import Chain
 from clepsydra.scheduler.writes.commands import Cancel
 from clepsydra.scheduler.writes.mutations import Create
 from clepsydra.store.errors import OutcomeUnknown, StoreError
-from clepsydra.store.memory.store import QueueRow
 from clepsydra.store.port import Action, AdvanceOutcome, Due, Mark, PutResult, Queue
 from clepsydra.v1.action_pb2 import Status
 from tests.interleaving import checks
-from tests.interleaving.checks import Broken, Seen
+from tests.interleaving.checks import Broken
+from tests.interleaving.commits import REMEMBERED, Commits, run
 from tests.interleaving.description import Label
 from tests.interleaving.state import (
     Books,
     Budget,
     Call,
     InFlight,
-    Kept,
     State,
     Tables,
     WorkerState,
     Write,
     as_known,
-    order_of,
     with_call,
     with_worker,
     without,
 )
 from tests.interleaving.world import EPOCH_US, World
 
-_OF_LOOPS = ("turn", "migrate", "drop")
-_REMEMBERED = 200_000
+_OF_LOOPS = ("decision", "migrate", "drop")
 # What happened, and where it led.
 Move = tuple[Label, State]
 
@@ -52,8 +49,8 @@ class Moves:
         self._world = world
         self._shape = world.shape
         self._store = world.store
-        self._pages = lru_cache(_REMEMBERED)(self._read_pages)
-        self._carry_out = lru_cache(_REMEMBERED)(self._write)
+        self._commits = Commits(world)
+        self._pages = lru_cache(REMEMBERED)(self._read_pages)
 
     def start(self) -> State:
         shape = self._shape
@@ -101,9 +98,9 @@ class Moves:
 
     def _read_pages(self, tables: Tables) -> list[tuple[Due, ...]]:
         """What a look at each shard shows."""
-        self._load(tables, EPOCH_US)
+        self._commits.load(tables, EPOCH_US)
         pages = [
-            _run(
+            run(
                 self._store.due(
                     shard_id,
                     incoming_from_us=0,
@@ -128,13 +125,13 @@ class Moves:
             if row.queue is Queue.INCOMING:
                 moved = rest._replace(known=as_known((*rest.known, self._world.migrated(due))))
                 yield from self._send(with_worker(state, number, moved), Write("migrate", number, row=row))
-            begin = self._turn(due, number, state.budget)
+            begin = self._decide(due, number, state.budget)
             if begin is None:
                 continue
             mark = Mark(f"worker {number}.{worker.round} begins", row.at_us)
-            turn = Write("turn", number, begin.advance, mark, due=due)
+            write = Write("decision", number, begin.advance, mark, due=due)
             later = with_worker(state, number, rest)._replace(clock_us=_later(state, row.scheduled_at_us))
-            yield from self._send(self._spend(later) if begin.attempt is not None else later, turn)
+            yield from self._send(self._spend(later) if begin.attempt is not None else later, write)
 
     def _go_on(self, state: State, number: int) -> Iterator[Move]:
         """Attempts that are executed are extended, and end."""
@@ -198,8 +195,8 @@ class Moves:
         held = self._world.call(number)
         current = None
         if not isinstance(held.mutation, Create):
-            self._load(state.tables, state.clock_us)
-            [current] = _run(self._store.get([held.mutation.action_id]))
+            self._commits.load(state.tables, state.clock_us)
+            [current] = run(self._store.get([held.mutation.action_id]))
         held.plan(current)
         if isinstance(held.mutation, Cancel) and current is not None:
             seen = current.guid, us_of(Status.FromString(current.status).occurrence_time)
@@ -256,11 +253,11 @@ class Moves:
     def _arrive_late(self, state: State) -> Iterator[Move]:
         for write in state.late:
             rest = state._replace(late=without(state.late, write))
-            tables, books, _ = self._commit(rest, write, is_first=False)
+            tables, books, _ = self._commits.commit(rest, write, is_first=False)
             yield (write, ", late"), rest._replace(tables=tables, books=books)
 
     def _apply(self, state: State, write: Write, *, is_answered: bool = True, may_be_done: bool = False) -> State:
-        tables, books, outcome = self._commit(state, write, is_first=not may_be_done)
+        tables, books, outcome = self._commits.commit(state, write, is_first=not may_be_done)
         after = State(tables, state.clock_us, state.workers, state.calls, state.late, state.budget, books)
         if not is_answered:
             return self._unanswered(after, write)
@@ -287,7 +284,7 @@ class Moves:
         if write.kind == "extend":
             in_flight = tuple(_extended(each, write) for each in worker.in_flight)
             return with_worker(state, write.worker, worker._replace(in_flight=in_flight))
-        begin = self._world.begin(write.due, write.worker) if write.kind == "turn" else None
+        begin = self._world.begin(write.due, write.worker) if write.kind == "decision" else None
         if begin is None or begin.attempt is None or begin.advance.to_us is None:
             return state
         attempt_id = begin.attempt.id
@@ -313,83 +310,14 @@ class Moves:
     def _is_useful(self, due: Due, number: int, budget: Budget) -> bool:
         if due.action is None:
             return self._shape.waits_to_drop
-        return due.row.queue is Queue.INCOMING or self._turn(due, number, budget) is not None
+        return due.row.queue is Queue.INCOMING or self._decide(due, number, budget) is not None
 
-    def _turn(self, due: Due, number: int, budget: Budget) -> Begin | None:
+    def _decide(self, due: Due, number: int, budget: Budget) -> Begin | None:
         """What a worker may do with a live row now."""
         begin = self._world.begin(due, number)
         if begin is None or (begin.attempt is not None and not budget.begins):
             return None
         return begin if begin.decision is not Decision.PURGE or self._shape.purges else None
-
-    # The store.
-
-    def _commit(self, state: State, write: Write, *, is_first: bool) -> tuple[Tables, Books, Any]:
-        """Carry out a call on the real memory store, and check what it did."""
-        books = state.books
-        try:
-            tables, seen, outcome = self._carry_out(state.tables, state.clock_us, write)
-            if write.put is not None:
-                books = checks.after_put(books, write, seen, outcome)
-            elif write.advance is not None:
-                books = self._judge(books, write, seen, outcome, is_first=is_first)
-        except Broken as broken:
-            broken.by = write
-            raise
-        return tables, books, outcome
-
-    def _write(self, tables: Tables, clock_us: int, write: Write) -> tuple[Tables, Seen, Any]:
-        """The same call on the same tables has the same result, so it is made, and its tables are checked, once."""
-        self._load(tables, clock_us)
-        store, seen = self._store, Seen(None, row_was_there=False)
-        if write.row is not None:
-            if write.kind == "migrate":
-                mark = Mark(f"worker {write.worker} migrates", write.row.at_us)
-                outcome: Any = _run(store.migrate([write.row], mark))
-            else:
-                outcome = _run(store.drop([write.row]))
-        elif write.put is not None:
-            seen = Seen(store.actions.get(write.put.action.action_id), row_was_there=False)
-            [outcome] = _run(store.put([write.put]))
-        else:
-            assert write.advance is not None
-            assert write.mark is not None
-            row = write.advance.row
-            there = (row.queue, row.shard_id, row.at_us, row.action_id, row.guid) in store.rows
-            seen = Seen(store.actions.get(row.action_id), there)
-            [outcome] = _run(store.advance([write.advance], write.mark))
-        after = self._taken_down()
-        checks.check_rows(after)
-        return after, seen, outcome
-
-    def _judge(self, books: Books, write: Write, seen: Seen, outcome: AdvanceOutcome, *, is_first: bool) -> Books:
-        assert write.due is not None
-        begin = self._world.begin(write.due, write.worker)
-        assert begin is not None
-        if write.kind == "turn":
-            return checks.after_turn(books, begin, seen, outcome)
-        assert begin.attempt is not None
-        attempt_id = begin.attempt.id
-        if write.kind == "extend":
-            return checks.after_extension(books, write, attempt_id, seen, outcome)
-        return checks.after_finish(books, write, attempt_id, seen, outcome, is_first=is_first and write.is_sure)
-
-    def _load(self, tables: Tables, clock_us: int) -> None:
-        self._world.moment.at_us = clock_us
-        self._store.actions = {action.action_id: action for action in tables.actions}
-        self._store.rows = {
-            kept.key: QueueRow(kept.scheduled_at_us, kept.added_at_us, None, kept.rescheduled_by)
-            for kept in tables.rows
-        }
-
-    def _taken_down(self) -> Tables:
-        rows = [
-            Kept(key, row.scheduled_at_us, row.added_to_incoming_queue_at_us, row.rescheduled_by)
-            for key, row in self._store.rows.items()
-        ]
-        rows.sort(key=order_of)
-        actions = tuple(self._store.actions[action_id] for action_id in sorted(self._store.actions))
-        return Tables(actions, tuple(rows))
 
 
 def _later(state: State, at_us: int) -> int:
@@ -405,12 +333,3 @@ def _extended(attempt: InFlight, write: Write) -> InFlight:
     if attempt.begun == write.due and attempt.row_at_us == write.advance.row.at_us and write.advance.to_us is not None:
         return attempt._replace(row_at_us=write.advance.to_us, extensions=attempt.extensions + 1)
     return attempt
-
-
-def _run(coroutine: Any) -> Any:
-    """The memory store never waits, so its coroutines end with their first step."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("the memory store does not wait")

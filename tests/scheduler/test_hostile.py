@@ -21,8 +21,8 @@ from benchmarks.hostile.wire import (
 from clepsydra.core.limits import BATCH_ITEMS, ITEM_BYTES, ITEM_ENTRIES, METADATA_BYTES, REQUEST_BYTES
 from clepsydra.scheduler.api.endpoint import SERVICE
 from clepsydra.v1.scheduler_pb2 import BatchCreateActionsRequest
+from tests.scheduler.channel import Line, line, refusal, until
 from tests.scheduler.desk import a_create
-from tests.scheduler.test_server import Line, line, refusal, until
 
 INVALID_ARGUMENT = grpc.StatusCode.INVALID_ARGUMENT
 RESOURCE_EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -282,7 +282,7 @@ async def test_a_connection_has_no_more_calls_than_it_may() -> None:
             return len(connection.ended_streams)
 
     async with line(max_calls_per_connection=20) as client:
-        # One more is allowed than is told.
+        # gRPC allows one more than it announces.
         assert await asyncio.to_thread(begin_calls, client.server.address) in {39, 40}
         assert await is_served(client)
 

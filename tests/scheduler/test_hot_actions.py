@@ -171,7 +171,7 @@ def test_after_an_unknown_try_and_a_change_by_others_only_request_ids_tell(with_
 
 @story
 async def test_what_was_judged_on_a_change_that_failed_is_not_told(desk: Desk) -> None:
-    """The action still exists: the deletion was not written, so nobody is told that there is none."""
+    """The action still exists: the deletion was not written, so no caller gets NOT_FOUND."""
     await desk.create("a")
     held = desk.store.held_up = asyncio.Event()
     first = asyncio.create_task(desk.scheduler.update(numbered(0)))

@@ -2,17 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from google.rpc.error_details_pb2 import ErrorInfo
+from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from grpc_status import rpc_status
 from structlog.testing import capture_logs
 
 from clepsydra.core.clock import SystemClock
@@ -22,7 +19,7 @@ from clepsydra.scheduler.api.connections import Connections
 from clepsydra.scheduler.api.endpoint import SERVICE, Endpoint
 from clepsydra.scheduler.api.listening import CannotListen
 from clepsydra.scheduler.api.reception import Reception, ReceptionBounds
-from clepsydra.scheduler.api.server import RunningServer, serve
+from clepsydra.scheduler.api.server import serve
 from clepsydra.scheduler.service import Scheduler
 from clepsydra.scheduler.settings import SchedulerSettings
 from clepsydra.v1 import scheduler_pb2
@@ -39,63 +36,11 @@ from clepsydra.v1.scheduler_pb2 import (
     RunActionRequest,
     UpdateActionRequest,
 )
-from clepsydra.v1.scheduler_pb2_grpc import SchedulerServiceStub
+from tests.scheduler.channel import line, refusal, stub_of, until
 from tests.scheduler.desk import LineToStore, Trouble, a_create
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 SERVING = health_pb2.HealthCheckResponse.SERVING
-
-
-def stub_of(channel: Any) -> Any:
-    """The generated client, which comes without types."""
-    return SchedulerServiceStub(channel)  # type: ignore[no-untyped-call]
-
-
-class Line:
-    """A client, the server that it is connected to, and the store behind that."""
-
-    def __init__(self, server: RunningServer, store: LineToStore, channel: Any) -> None:
-        self.server = server
-        self.store = store
-        self.channel = channel
-        self.stub = stub_of(channel)
-        self.health: Any = health_pb2_grpc.HealthStub(channel)
-
-    async def raw(self, method: str, content: bytes) -> bytes:
-        answer: bytes = await self.channel.unary_unary(f"/{SERVICE.full_name}/{method}")(content)
-        return answer
-
-
-@asynccontextmanager
-async def line(**settings: Any) -> AsyncIterator[Line]:
-    clock = SystemClock()
-    store = LineToStore(clock)
-    chosen = SchedulerSettings(listen="127.0.0.1:0", **settings)
-    server = await serve(Scheduler(store, clock, Ids.from_system(), chosen), chosen)
-    try:
-        async with grpc.aio.insecure_channel(server.address) as channel:
-            yield Line(server, store, channel)
-    finally:
-        await server.stop(0)
-
-
-async def refusal(call: Awaitable[Any]) -> tuple[grpc.StatusCode, str, list[Any]]:
-    """The code, message and details of a call that must fail."""
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await call
-    status = rpc_status.from_call(refused.value)  # type: ignore[arg-type]  # it takes calls of both kinds
-    details: list[Any] = []
-    for packed in [] if status is None else status.details:
-        detail = BadRequest() if packed.Is(BadRequest.DESCRIPTOR) else ErrorInfo()
-        assert packed.Unpack(detail)
-        details.append(detail)
-    return refused.value.code(), refused.value.details() or "", details
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  # the server says nothing, so it has to be looked at
-            await asyncio.sleep(0)
 
 
 async def test_every_call_goes_through() -> None:

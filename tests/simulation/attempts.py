@@ -15,6 +15,9 @@ from tests.simulation.weather import Weather
 
 _ENDS_BY_DOING = {Doing.SUCCEEDED: End.SUCCEEDED, Doing.FAILED: End.FAILED, Doing.CANCELLED: End.FAILED}
 
+# After this many interruptions in a row an action is a suspect, whatever its own limit.
+_TOGETHER = 2
+
 
 class AttemptRules:
     def __init__(self, clock: Clock, weather: Weather, verdict: Verdict, early_us: int) -> None:
@@ -71,19 +74,23 @@ class AttemptRules:
         if end is None:
             self._expired(life, spec, old)
             return
+        ended = life.in_flight
         self._accepted(process, life, advance.row, new.last_attempt.id, end)
         if end is End.INTERRUPTED and advance.to_us != us_of(new.scheduled_time):
             self._begun(process, life, advance.row, new)
         if new.state == action_pb2.PAUSED:
-            self._parked(life, spec, old)
+            self._parked(life, spec, old, ended)
         if new.state == action_pb2.FAILED:
             self._weather.mark("an action ended as failed")
 
-    def _parked(self, life: Life, spec: Spec, old: Status) -> None:
-        """An action is parked only after its limit of interruptions, and as the only suspect."""
+    def _parked(self, life: Life, spec: Spec, old: Status, ended: BegunAttempt | None) -> None:
+        """An action is parked only after its limit of interruptions, as the only suspect, and not for another one."""
         self._weather.mark("an action was parked")
         if not _is_alone(old) or old.counters.consecutive_interrupted_attempts + 1 < spec.interruption_limit:
             self._violated("only a lone suspect is parked", f"{life.action_id}: {old.counters}")
+        killer = self.books.killers.get(ended.process) if ended is not None else None
+        if killer is not None and killer is not ended and killer.is_alone:
+            self._violated("no innocent action is given up", f"{life.action_id} was parked, and {killer} is to blame")
 
     def removed(self, process: str, life: Life, row: Row, spec: Spec, old: Status) -> None:
         """Action and row were removed: it was kept for long enough, or is not to be kept at all."""
@@ -124,7 +131,15 @@ class AttemptRules:
         if attempt.doing is not None:
             self._violated("an attempt starts once", f"{context.attempt_id} started again")
         attempt.doing = Doing.RUNNING
+        if attempt.is_alone:
+            self._is_only_suspect(attempt)
         self._not_before(attempt.planned_us, f"{context.attempt_id} started")
+
+    def _is_only_suspect(self, attempt: BegunAttempt) -> None:
+        for other in self.books.attempts.values():
+            is_beside = other is not attempt and other.process == attempt.process and other.doing is Doing.RUNNING
+            if is_beside and other.is_alone:
+                self._violated("a process runs one suspect at a time", f"{attempt} started beside {other}")
 
     def close(self, life: Life, end: End) -> None:
         """Whatever is in flight has ended like this."""
@@ -150,7 +165,10 @@ class AttemptRules:
             late_us = now_us - max(row.scheduled_at_us, self.punctual_from_us)
             if late_us > self.late_us:
                 self._violated("lateness is bounded once all is well", f"{number} began {late_us / 1e6:.3f} s late")
-        attempt = BegunAttempt(number, idempotency_key(status, life.guid), process, row.scheduled_at_us, now_us)
+        if status.counters.consecutive_interrupted_attempts >= _TOGETHER and not _is_alone(status):
+            self._violated("a suspect runs alone", f"{number} began beside others")
+        key = idempotency_key(status, life.guid)
+        attempt = BegunAttempt(number, key, process, row.scheduled_at_us, now_us, _is_alone(status))
         self.books.attempts[number] = life.in_flight = attempt
 
     def _accepted(self, process: str, life: Life, row: Row, number: str, end: End) -> None:

@@ -36,7 +36,7 @@ class Scripts:
             self._oracle.saw_start(process.name, context)
             doing = Doing.CANCELLED
             try:
-                await self._play(self._next(context.action_id), process)
+                await self._play(self._next(context.action_id), process, context)
                 doing = Doing.SUCCEEDED
             except (NotToday, RetryAfter, DoNotRetry):
                 doing = Doing.FAILED
@@ -56,8 +56,9 @@ class Scripts:
         self._weather.mark(behaviour.value)
         return behaviour
 
-    async def _play(self, behaviour: Behaviour, process: Process) -> None:
+    async def _play(self, behaviour: Behaviour, process: Process, context: Context) -> None:
         if behaviour is Behaviour.KILLS:
+            self._oracle.saw_killing(process.name, context)
             await process.die()
         if behaviour is Behaviour.HANGS:
             await asyncio.sleep(_NEVER_S)

@@ -35,6 +35,8 @@ class BegunAttempt:
     process: str
     planned_us: int
     begun_us: int
+    # Begun as that of the only suspect in its process.
+    is_alone: bool = False
     doing: Doing | None = None
     end: End | None = None
 
@@ -83,6 +85,8 @@ class Books:
         self.lives: dict[str, Life] = {}
         self.attempts: dict[str, BegunAttempt] = {}
         self.successes: set[str] = set()
+        # The attempts that killed their process, by its name.
+        self.killers: dict[str, BegunAttempt] = {}
         # Request ids of calls that were refused for certain, and of those that took effect, with their lives.
         self.refused: set[str] = set()
         self.committed: dict[str, list[Life]] = {}

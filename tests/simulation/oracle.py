@@ -258,6 +258,12 @@ class Oracle:
         if attempt is not None:
             attempt.doing = doing
 
+    def saw_killing(self, process: str, context: Context) -> None:
+        """The handler of this attempt is about to kill its process."""
+        attempt = self.books.attempts.get(context.attempt_id)
+        if attempt is not None:
+            self.books.killers[process] = attempt
+
     # At the end of a run.
 
     def has_endless(self) -> bool:

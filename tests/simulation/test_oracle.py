@@ -10,6 +10,8 @@ from clepsydra.core.clock import DisciplinedClock
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.port import Put, PutResult
 from clepsydra.v1.action_pb2 import ScheduledAction, Spec, Status
+from clepsydra.worker.attempts.suspects import Suspects
+from clepsydra.worker.capacity import Capacity
 from tests.interleaving import mutations
 from tests.interleaving.world import World
 from tests.simulation.__main__ import main
@@ -52,6 +54,14 @@ def test_a_scheduler_that_counts_delays_from_a_clock_that_is_behind_is_found_out
 ) -> None:
     monkeypatch.setattr(DisciplinedClock, "latest_us", DisciplinedClock.now_us)
     assert _first_violation((6, 20, 36)) == "no delay ends early"
+
+
+def test_a_worker_that_runs_two_suspects_at_once_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_room_for_many(self: Suspects, capacity: Capacity) -> None:
+        vars(self).update(_alone=capacity.resource(100), _needs={})
+
+    monkeypatch.setattr(Suspects, "__init__", with_room_for_many)
+    assert _first_violation((69,)) == "a process runs one suspect at a time"
 
 
 def test_an_update_that_plans_afresh_what_it_should_not_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

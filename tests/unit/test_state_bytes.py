@@ -1,4 +1,4 @@
-"""An encoded status starts with its state, whoever encodes it: queries count states by the first two bytes."""
+"""An encoded status starts with its state, whichever code encodes it: queries count states by the first two bytes."""
 
 import pytest
 

@@ -26,6 +26,21 @@ class Lines(LogCapture):
         return [line for line in self.entries if line["event"] == event]
 
 
+def failing_fleet() -> Fleet:
+    """Its handlers `fail`, which may be retried, and `refuse`, which may not."""
+    fleet = Fleet()
+
+    async def fail(context: Context) -> None:
+        raise ValueError("not today")
+
+    async def refuse(context: Context) -> None:
+        raise DoNotRetry("no such user")
+
+    fleet.handler("fail", fail)
+    fleet.handler("refuse", refuse)
+    return fleet
+
+
 @on_virtual_time
 async def test_a_success_is_a_debug_line() -> None:
     fleet, lines = Fleet(), Lines()
@@ -58,16 +73,7 @@ async def test_successes_cost_nothing_where_debug_lines_are_not_shown() -> None:
 
 @on_virtual_time
 async def test_a_retry_is_an_info_line_and_a_failure_for_good_a_warning_and_each_is_logged_once() -> None:
-    fleet, lines = Fleet(), Lines(level=20)
-
-    async def fail(context: Context) -> None:
-        raise ValueError("not today")
-
-    async def refuse(context: Context) -> None:
-        raise DoNotRetry("no such user")
-
-    fleet.handler("fail", fail)
-    fleet.handler("refuse", refuse)
+    fleet, lines = failing_fleet(), Lines(level=20)
     retry = RetryPolicy(first_delay=duration(SECOND_US), jitter=0, max_attempts=2)
     await fleet.create("a", handler="fail", retry=retry)
     await fleet.create("b", handler="refuse")
@@ -88,16 +94,7 @@ async def test_a_retry_is_an_info_line_and_a_failure_for_good_a_warning_and_each
 @on_virtual_time
 async def test_a_failure_for_good_has_a_reason_also_where_no_status_keeps_it() -> None:
     """A periodic action goes on to its next occurrence; an action that is not kept is gone."""
-    fleet, lines = Fleet(), Lines(level=20)
-
-    async def fail(context: Context) -> None:
-        raise ValueError("not today")
-
-    async def refuse(context: Context) -> None:
-        raise DoNotRetry("no such user")
-
-    fleet.handler("fail", fail)
-    fleet.handler("refuse", refuse)
+    fleet, lines = failing_fleet(), Lines(level=20)
     hourly = Schedule(periodic=Periodic(interval=duration(HOUR_US)))
     retry, gone = RetryPolicy(max_attempts=1), Retention(after_failure=duration(0))
     await fleet.create("a", handler="fail", retry=retry, schedule=hourly)

@@ -1,4 +1,4 @@
-"""Changes by users while an attempt runs, through a real scheduler: what is accepted, and what targets are told."""
+"""Changes by users while an attempt runs, through a real scheduler: what is accepted, and what targets receive."""
 
 import asyncio
 

@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--ydb-report")
-    # Of several processes, the one that starts the others writes.
+    # With more than one process, the one that starts the others writes the report.
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Report(path), "ydb-report")
 

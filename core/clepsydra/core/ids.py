@@ -95,7 +95,7 @@ class WorkerGuids:
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._worker = ids.guid()[:_WORKER_LENGTH]
-        # Of the keeper of leases, which moves the rows of attempts that run.
+        # The guid under which leases are extended: that moves the rows of attempts that run.
         self.leases = self._worker + _LEASES
 
     def sync(self) -> str:

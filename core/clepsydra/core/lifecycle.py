@@ -206,7 +206,7 @@ def _plan_end(ended: Ended, ended_us: int) -> Advance:
     if result.outcome == action_pb2.Attempt.SUCCESS:
         event = Succeeded(message)
     elif result.outcome == action_pb2.Attempt.INTERRUPTION:
-        # The worker itself says so: it lives, and nobody is suspected of having killed it.
+        # The worker itself says so: it lives, and no action is suspected of having killed it.
         event = Interrupted(message, is_suspicious=False)
     else:
         event = Failed(message, result.retryable, result.retry_after_us)

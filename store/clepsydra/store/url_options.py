@@ -12,7 +12,7 @@ _HIDDEN = "***"
 _SQLITE_FILE = "sqlite:///"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _AFTER_PLACE = re.compile(r"[/?#]")
-# Of one host, or of the first of more.
+# The port of one host, or of the first of a list.
 _PORTS = re.compile(r":[0-9]*(,.*)?")
 
 # What names a secret, and what looks so and names a file.

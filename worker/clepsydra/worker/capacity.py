@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 _PART = 3
-# Of fewer than this, nothing is set apart: it would be most of what there is.
+# A smaller limit is not shared out: the part that is kept free would be most of it.
 _SHARED_FROM = 8
 
 UNLIMITED = 2**60
@@ -58,7 +58,7 @@ class Resource:
         free = self.limit - self.taken
         shared = self._part_of
         if shared is not None and shared.limit >= _SHARED_FROM:
-            # Each one that is taken also makes the shared one's rest smaller.
+            # Each one that is taken also leaves less of the shared resource.
             free = min(free, -(-(_PART * shared.free - self.taken) // (_PART + 1)))
         return max(0, free)
 

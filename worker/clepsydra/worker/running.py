@@ -135,7 +135,7 @@ Group = Sequence[RunningAttempt]
 
 
 def is_thrown_away(error: BaseException, group: Group) -> bool:
-    """Whether Python closes a coroutine that nobody will continue, as at the end of an event loop.
+    """Whether Python closes a coroutine that will not be continued, as at the end of an event loop.
 
     Otherwise the handler itself has raised a `GeneratorExit`, in the task that executes it.
     """

@@ -9,7 +9,7 @@ from clepsydra.core.inspection.situation import Situation
 from clepsydra.core.times import MILLISECOND_US, duration, timestamp, us_of
 from clepsydra.v1.scheduler_pb2 import Stage
 
-# Shorter delays are nobody's question.
+# Shorter delays are not worth an explanation.
 NOTICED_US = 100 * MILLISECOND_US
 
 _DUE, _ENDED = "was due", "ended"
@@ -55,7 +55,7 @@ def _reached(situation: Situation) -> dict[str, int]:
 
 
 def _latest(reached: list[tuple[str, int]], due_us: int | None) -> str | None:
-    """Of the stages between the planned time and the start, the one that took longest, if anybody would notice."""
+    """The longest stage between the planned time and the start, if it is long enough to explain."""
     if due_us is None:
         return None
     longest_us, latest, before_us = NOTICED_US, None, due_us

@@ -21,7 +21,7 @@ SMALL_BYTES = 64 * 1024
 # As much of a large batch is parsed at once; then others have their turn.
 _AT_ONCE_BYTES = 256 * 1024
 
-# Of what this version does not know; one field is enough to refuse a request, and its number is told.
+# A request with more bytes of unknown fields is refused at once; with fewer, the refusal names a field.
 _UNKNOWN_BYTES = 1024
 
 _ITEMS = "requests"

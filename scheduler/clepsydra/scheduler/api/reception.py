@@ -132,7 +132,7 @@ class Reception:
         self._fresh.clear()
 
     def _measure(self) -> None:
-        """Add up what has come of late requests, and refuse those of the connection with the most if it is too much."""
+        """Add up what was received of late requests; above the limit, refuse those of the connection with the most."""
         unfinished: dict[str, _Unfinished] = {}
         for name in {late.peer for late in self._late.values()}:
             peer = peer_of(name)

@@ -14,7 +14,7 @@ from clepsydra.scheduler.writes.lives import Plan
 from clepsydra.scheduler.writes.mutations import Mutation
 from clepsydra.store.port import Action, Put
 
-# The response of a chain, which nobody sees: each call has its own.
+# The response of a chain is not sent: each call has its own.
 _RESPONSE = Action("", "", b"", b"", b"", 0)
 
 
@@ -83,7 +83,7 @@ class Chain(Call):
         return [link.outcome if link.is_certain and not link.writes else failure for link in self.mutation.links]
 
     def _look_for_own_marks(self, current: Action | None) -> None:
-        """Only calls that find nothing left to write were done; of all others nobody knows."""
+        """Only calls that find nothing left to write were done; the outcome of all others is unknown."""
         self.mutation.plan(current)
         text = "the call may have taken effect: repeat it with the same request_id to be sure"
         unknown = errors.OutcomeUnknown(f"{text} (the action has changed since)")

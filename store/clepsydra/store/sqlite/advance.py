@@ -87,7 +87,7 @@ def _advance_portion(advances: Sequence[Advance], mark: Mark) -> SingleStatement
 
 
 def _judge_and_advance(connection: apsw.Connection, advances: Sequence[Advance], mark: Mark) -> list[AdvanceOutcome]:
-    """Find out which are refused, and why. The others cannot fail, because nobody else can write meanwhile."""
+    """Find out which are refused, and why. The others cannot fail, because no other connection can write meanwhile."""
     queue = advances[0].row.queue
     load(
         connection,

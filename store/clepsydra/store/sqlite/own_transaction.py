@@ -39,7 +39,7 @@ class OwnTransaction:
         return Place(shards, self._clock.now_us(), Action(*found[0]) if found else None)
 
     def put(self, put: Put) -> PutResult:
-        """Write what was planned from the last look: nobody else can have written since."""
+        """Write what was planned from the last look: no other connection can have written since."""
         action = put.action
         self._fetch(STATEMENTS["write_life"], action)
         row = (put.shard_id, put.created_at_us, action.action_id, action.guid, action.scheduled_at_us)

@@ -20,7 +20,7 @@ _BOLD, _NORMAL = "\x1b[1m", "\x1b[0m"
 
 class Column(NamedTuple):
     name: str
-    # 0: never cut. Of the others, the column with the greatest number is cut first.
+    # 0: never cut. The column with the greatest number is cut first.
     cut_first: int = 0
     is_right_aligned: bool = False
 
@@ -33,7 +33,7 @@ class StreamedTable:
         self._write = write
         self._width = width
         self._is_bold = is_bold
-        # Of each column; 0 leaves the column out. Known with the first page.
+        # The width of each column; 0 leaves the column out. Known with the first page.
         self._widths: list[int] | None = None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a terminal may be sent: escape sequences only if there is one, it understands them, and nobody objects."""
+"""Escape sequences are sent only to a terminal that understands them, and only if the user has not turned them off."""
 
 import os
 import sys

@@ -28,7 +28,7 @@ _PLANNED = frozenset({action_pb2.SCHEDULED, action_pb2.RETRYING})
 class AttemptLog:
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
-        # Successes are too many to be looked at for nothing.
+        # There are many successes: they are not formatted unless they are logged.
         self.shows_successes = log.is_enabled_for(logging.DEBUG)
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:

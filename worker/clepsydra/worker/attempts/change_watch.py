@@ -1,4 +1,4 @@
-"""Cancels attempts whose action is not as it was any more: changed, cancelled or deleted by a user, or taken over.
+"""Cancels attempts whose action was changed, paused, cancelled or deleted by a user, or taken over by a worker.
 
 Every attempt that has run for a while is looked at, all of them in one cheap read at an interval; without such attempts
 nothing is read. A new life that a sync loop reads among the arrivals of its shard is noticed at once.

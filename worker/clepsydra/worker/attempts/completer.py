@@ -75,7 +75,7 @@ class Completer:
 
     async def _write(self, batch: list[Outcome]) -> None:
         advances = [advance for _, _, advance, _ in batch]
-        # Rows that have come due may be taken over meanwhile; if the store was away, nobody could.
+        # Rows that have come due may be taken over meanwhile; if the store was away, no worker could.
         until_us = max([advance.row.at_us for advance in advances] + [self._clock.now_us() + CALL_RETRY_US])
         try:
             outcomes = await self._writer.advance(advances, until_us)

@@ -263,7 +263,7 @@ class Pool:
     def _lease_is_over(self, running: RunningAttempt, now_us: int) -> int:
         """Ask for an extension, and cancel it if none comes within half the grace. Returns when that is over.
 
-        After a pause of the process a lease may be long over. If nobody has taken over the row, it is still its own.
+        After a pause of the process a lease may be long over. The attempt still owns its row unless it was taken over.
         """
         if not running.lease_over_us:
             running.lease_over_us = now_us

@@ -1,4 +1,4 @@
-"""At most one suspect at a time runs in a process, so that what its death proves is recorded truly.
+"""At most one suspect at a time runs in a process, so that the death of the process incriminates only that one.
 
 A suspect waits unbegun until the one before it has ended and its outcome is written: an outcome that dies with the
 process would look like an interruption of that one.
@@ -13,7 +13,7 @@ from clepsydra.worker.capacity import Capacity, Needs, Resource
 class Suspects:
     def __init__(self, capacity: Capacity) -> None:
         self._alone = capacity.resource(1)
-        # By what the same attempt needs if nobody suspects it.
+        # By the needs of the same attempt if it were not a suspect.
         self._needs: dict[Needs, Needs] = {}
 
     def needs(self, needs: Needs) -> Needs:

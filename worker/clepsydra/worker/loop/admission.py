@@ -20,7 +20,7 @@ _JUST_DUE_US = SECOND_US
 
 
 class Admission:
-    """Of one shard."""
+    """The admission of one shard."""
 
     def __init__(self) -> None:
         self._lacked: Needs | None = None

@@ -35,7 +35,7 @@ class Start(NamedTuple):
 
 
 class Backlog:
-    """Of one shard. It outlives a hold of the shard's lock, so that short holds come to the end of a long backlog."""
+    """The backlog of one shard. It outlives a hold of the lock, so that short holds get to the end of a long one."""
 
     def __init__(self, page: int) -> None:
         self.waiting = WaitingRows(page)

@@ -1,4 +1,4 @@
-"""Early migration: rows that come due soon are migrated before older ones, so that a bulk load delays nobody.
+"""Early migration: rows that come due soon are migrated before older ones, so that a bulk load does not delay them.
 
 Rows are migrated in the order in which they came in. A million actions of next week may have come in just before one of
 this minute, and take many seconds. So while a shard has more than a page of incoming rows, the rows after the page are

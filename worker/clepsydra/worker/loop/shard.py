@@ -77,7 +77,7 @@ class Shard:
         return waited + due if waited else due
 
     def _take_some(self, tried: int, count: int, limit: int, now_us: int) -> list[Due]:
-        """Not all of the `count` rows that are due: so many of those that are overdue, and those that are not."""
+        """Take only some of the `count` due rows: at most `tried` overdue ones, and those that have just come due."""
         overdue = bisect_right(self.ahead, self.admission.overdue_before_us(now_us), hi=count, key=_due_at_us)
         tried = min(tried, overdue)
         until = min(count, overdue + limit - tried)

@@ -126,7 +126,7 @@ class WaitingRows:
             self.look_at(needs)
 
     def unknown(self, rows: Iterable[Due]) -> list[Due]:
-        """Those of these rows that do not wait here. Of the others, the action may have changed."""
+        """Rows that do not wait here yet. Those that do are replaced, because their actions may have changed."""
         unknown = []
         for due in rows:
             position = position_of(due.row)

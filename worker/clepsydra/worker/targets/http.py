@@ -42,7 +42,7 @@ _KEEP_ALIVE_S = 4.0
 _RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
-# Of a name in DNS.
+# The longest label of a DNS name.
 _LABEL_LENGTH = 63
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -43,7 +43,7 @@ def translate(error: apsw.Error, path: str) -> StoreError:
 
 
 def translate_commit(error: apsw.Error, path: str) -> StoreError:
-    """What an error of COMMIT means: after a failed sync, nobody knows what reached the disk."""
+    """What an error of COMMIT means: after a failed sync, it is unknown what reached the disk."""
     if isinstance(error, apsw.IOError):
         return OutcomeUnknown(f"the store {path} could not be synced to its disk: {error}; check the disk")
     return translate(error, path)

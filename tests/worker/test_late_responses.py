@@ -1,4 +1,4 @@
-"""A store whose answers come seconds late: delays, retries and intervals may end late by true time, never early."""
+"""A store whose responses come seconds late: delays, retries and intervals may end late by true time, never early."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
