@@ -335,7 +335,11 @@ def _changes(put: Put, before: Action | None) -> int:
     try:
         if before is None or Status.FromString(before.status).state == action_pb2.DELETED:
             return revision
-        return revision - Meta.FromString(before.meta).revision
+        known = Meta.FromString(before.meta).revision
+        if any(request.revision <= known for request in _new_requests(put, before)):
+            # Revisions started over: it was deleted and created again within this put.
+            return revision + 1
+        return revision - known
     except DecodeError:
         return 1
 

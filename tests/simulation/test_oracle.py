@@ -56,6 +56,10 @@ def test_a_scheduler_that_counts_delays_from_a_clock_that_is_behind_is_found_out
     assert _first_violation((6, 20, 36)) == "no delay ends early"
 
 
+def test_what_was_deleted_and_created_again_within_one_put_is_no_violation() -> None:
+    assert _first_violation((1305,)) == ""
+
+
 def test_a_worker_that_runs_two_suspects_at_once_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def with_room_for_many(self: Suspects, capacity: Capacity) -> None:
         vars(self).update(_alone=capacity.resource(100), _needs={})
