@@ -113,9 +113,14 @@ def test_a_change_cancels_what_runs(ask: Ask, folder: Path, name: str, change: t
 def test_an_action_that_waits_is_skipped(ask: Ask) -> None:
     ask("add", "later", "--in", "1h", "--every", "1h", "--log", "x")
     before = ask("get", "later", "--json").json()["status"]["occurrence_time"]
+    ahead = ask("cancel", "later", "--occurrence", "2099-01-01T00:00:00Z")
+    assert ahead.code == 4
+    assert f"is of {before}: nothing is cancelled" in ahead.err
     as_json = ask("cancel", "later", "--occurrence", before, "--json").json()
     assert as_json["cancelled"] == "WAITING_OCCURRENCE"
     assert as_json["action"]["status"]["occurrence_time"] > before
+    # Exactly, as --occurrence wants it.
+    assert as_json["action"]["status"]["occurrence_time"] in ask("get", "later").out
     late = ask("cancel", "later", "--occurrence", before)
     assert late.code == 4
     assert "ended before it could be cancelled, and its outcome is kept" in late.err

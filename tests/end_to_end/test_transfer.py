@@ -114,6 +114,11 @@ def test_existing_actions_are_skipped_replaced_or_refused(old: Site, tmp_path: P
     assert message() == "third"
     assert old("import", "a.jsonl", "--existing", "replace", "--request-id", "once more").out == "1 replaced.\n"
     assert message() == "first"
+    # Another question gets its own answer, not that the lines were sent before with another flag.
+    refused = old("import", "a.jsonl", "--existing", "error")
+    assert refused.err == "clepsydra: a.jsonl:1: an action 'a' exists already: update it, or choose another id\n"
+    old("rm", "a")
+    assert old("import", "a.jsonl", "--existing", "error").out == "1 created.\n"
 
 
 def test_what_is_wrong_is_named_by_its_line_in_the_order_of_the_file(old: Site, tmp_path: Path) -> None:
@@ -122,19 +127,21 @@ def test_what_is_wrong_is_named_by_its_line_in_the_order_of_the_file(old: Site, 
     action = json.loads(line)
     new_action = {"meta": {"id": "new"}, "spec": {"log": {}}}
     nonsense = {**action, "status": {"state": "DELETED"}}
+    no_object = "[]"
     wrong_spec = {**action, "spec": {**action["spec"], "attempt_timeout": "0s"}}
-    lines = [json.dumps(nonsense), "{", json.dumps(wrong_spec), "", json.dumps(new_action), line]
+    lines = [json.dumps(nonsense), "{", json.dumps(wrong_spec), "", json.dumps(new_action), line, no_object]
     (tmp_path / "mixed.jsonl").write_text("\n".join(lines))
 
     imported = old("import", "mixed.jsonl")
 
     assert imported.code == 1
-    assert imported.out == "1 skipped because they exist, 4 refused.\n"
+    assert imported.out == "1 skipped because they exist, 5 refused.\n"
     errors = imported.err.splitlines()
     assert errors[0].startswith("clepsydra: mixed.jsonl:1: status.state: must be one of ")
     assert errors[1].startswith("clepsydra: mixed.jsonl:2: not an action in JSON")
     assert errors[2].startswith("clepsydra: mixed.jsonl:3: spec.attempt_timeout: must last from")
     assert errors[3].startswith("clepsydra: mixed.jsonl:5: the line has no status, so it is a new action")
+    assert errors[4].startswith("clepsydra: mixed.jsonl:7: not an action in JSON")
 
 
 def test_add_refuses_lines_that_carry_a_status(old: Site, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ _NOBODY = ("--server", "127.0.0.1:1")
         ("add x --handler a --content-type ''", "Invalid value for '--content-type': it is empty"),
         ("add x --log a --label ''", "Invalid value for '--label': '' is not a name and a value"),
         ("add x --log a --request-id ''", "Invalid value for '--request-id': it is empty"),
+        ("list --page-token ''", "Invalid value for '--page-token': it is empty"),
         ("rm x --etag ''", "Invalid value for '--etag': it is empty"),
         ("update x --log a --etag ''", "Invalid value for '--etag': it is empty"),
         ("update x --clear ''", "Invalid value for '--clear': it is empty"),

@@ -6,10 +6,11 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from clepsydra.core.action.events import Decision
-from clepsydra.core.times import HOUR_US, MINUTE_US, SECOND_US, duration, duration_us, timestamp, us_of
+from clepsydra.core.times import DAY_US, HOUR_US, MINUTE_US, SECOND_US, duration, duration_us, timestamp, us_of
 from clepsydra.scheduler.errors import NotFound
 from clepsydra.store.memory.store import ShardLock
-from clepsydra.v1.action_pb2 import LogLine, Meta, Schedule, ScheduledAction, Spec
+from clepsydra.tools.format.actions import format_next
+from clepsydra.v1.action_pb2 import LogLine, Meta, Retention, Schedule, ScheduledAction, Spec
 from clepsydra.v1.scheduler_pb2 import (
     CancelActionRequest,
     ExplainActionRequest,
@@ -146,6 +147,23 @@ async def test_ended(desk: Desk) -> None:
     assert explained.reason == "ENDED"
     assert explained.answer.endswith("its last attempt succeeded.")
     assert explained.next.startswith("Its record is kept until 20")
+
+
+@story
+async def test_an_ended_action_is_kept_as_long_as_its_retention_says_now(desk: Desk) -> None:
+    await due_now(desk)
+    worker = AWorker(desk)
+    await worker.begin()
+    await worker.succeed()
+    assert (await explain(desk)).next.endswith("(in 1d).")
+    longer = Spec(retention=Retention(after_success=duration(3 * DAY_US)))
+    mask = FieldMask(paths=["spec.retention.after_success"])
+    await desk.scheduler.update(
+        UpdateActionRequest(action=ScheduledAction(meta=Meta(id="a"), spec=longer), update_mask=mask)
+    )
+    assert (await explain(desk)).next.endswith("(in 3d).")
+    shown = await desk.get()
+    assert format_next(shown, 0).startswith("kept until 2027-01-18T08:00:00")
 
 
 @story

@@ -227,12 +227,21 @@ def _expired(spec: Spec, status: Status, _event: Expired, moment: Moment) -> Ste
 
 def _purged(spec: Spec, status: Status, _event: Purged, moment: Moment) -> Step:
     if status.state in ENDED:
-        ended = status.end_time if status.HasField("end_time") else status.last_attempt.end_time
-        kept_until_us = us_of(ended) + _retention_us(spec, status.state)
-        if kept_until_us > moment.now_us:
+        kept_us = _retention_end_us(spec, status)
+        if kept_us > moment.now_us:
             # A user made the retention longer since the action ended.
-            return _plan(_copy(status), kept_until_us, moment)
+            return _plan(_copy(status), kept_us, moment)
     return _remove(_copy(status), moment)
+
+
+def kept_until_us(spec: Spec, status: Status) -> int:
+    """When an action that has ended is purged. A retention that was made shorter since then moves nothing."""
+    return max(_retention_end_us(spec, status), us_of(status.scheduled_time))
+
+
+def _retention_end_us(spec: Spec, status: Status) -> int:
+    ended = status.end_time if status.HasField("end_time") else status.last_attempt.end_time
+    return us_of(ended) + _retention_us(spec, status.state)
 
 
 def _go_on(spec: Spec, status: Status, moment: Moment, ending: action_pb2.State, reason: str) -> Step:

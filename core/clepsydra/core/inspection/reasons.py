@@ -6,7 +6,7 @@ A feature that can hold an action back adds its function here, at its place in t
 from collections.abc import Callable
 from typing import NamedTuple
 
-from clepsydra.core.action.state_machine import LIVE
+from clepsydra.core.action.state_machine import LIVE, kept_until_us
 from clepsydra.core.inspection.situation import Situation
 from clepsydra.core.tables import Queue
 from clepsydra.core.times import us_of
@@ -283,7 +283,7 @@ def _changed(situation: Situation) -> str:
 
 
 def _kept(situation: Situation) -> str:
-    return f"Its record is kept until {_when(situation, situation.planned_us)}."
+    return f"Its record is kept until {_when(situation, kept_until_us(situation.spec, situation.status))}."
 
 
 def _next_worker(situation: Situation) -> str:

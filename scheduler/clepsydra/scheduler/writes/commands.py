@@ -114,6 +114,9 @@ class Cancel(Command):
         if status.state in ENDED:
             state = action_pb2.State.Name(status.state)
             raise OccurrenceEnded(f"action {meta.id!r} is {state} already, and its outcome is kept")
+        if self.request.HasField("occurrence_time") and self._seen[1] > occurrence_us:
+            current = f"the current occurrence of action {meta.id!r} is of {rfc3339(occurrence_us)}"
+            raise WrongState(f"{current}: nothing is cancelled")
         if self._seen != (meta.guid, occurrence_us):
             raise OccurrenceEnded(
                 f"the occurrence of {rfc3339(self._seen[1])} of action {meta.id!r} ended before it could be cancelled, "

@@ -2,14 +2,14 @@
 
 from typing import cast
 
-from clepsydra.core.action.state_machine import ENDED, LIVE
+from clepsydra.core.action.state_machine import ENDED, LIVE, kept_until_us
 from clepsydra.core.targets import describe_target
 from clepsydra.core.times import SECOND_US, duration_us, us_of
 from clepsydra.tools.format.durations import exact_duration
 from clepsydra.tools.format.text import printable
 from clepsydra.tools.format.times import relative_time, rfc3339, to_the_second
 from clepsydra.v1 import action_pb2
-from clepsydra.v1.action_pb2 import Counters, Periodic, Running, ScheduledAction, Spec, State, Status
+from clepsydra.v1.action_pb2 import Counters, Periodic, Running, ScheduledAction, Spec, State
 
 
 def format_state(state: int) -> str:
@@ -23,14 +23,15 @@ def format_state(state: int) -> str:
     return State.Name(cast("State", state)) if state in State.values() else f"STATE {state}"
 
 
-def format_next(status: Status, now_us: int) -> str:
+def format_next(action: ScheduledAction, now_us: int) -> str:
     """The time of the next attempt; for an ended action, how long it is kept."""
+    status = action.status
     at_us = us_of(status.scheduled_time)
     if status.state in LIVE:
         is_now = 0 <= now_us - at_us < SECOND_US
         return f"{to_the_second(at_us)} ({'now' if is_now else relative_time(at_us, now_us)})"
     if status.state in ENDED:
-        return f"kept until {to_the_second(at_us)}"
+        return f"kept until {to_the_second(kept_until_us(action.spec, status))}"
     return "-"
 
 
@@ -102,13 +103,13 @@ def format_change(action: ScheduledAction, now_us: int) -> str:
     """The state of an action after a change, in one line.
 
     >>> from clepsydra.core.times import timestamp
-    >>> status = Status(state=action_pb2.SCHEDULED, scheduled_time=timestamp(5_000_000))
+    >>> status = action_pb2.Status(state=action_pb2.SCHEDULED, scheduled_time=timestamp(5_000_000))
     >>> format_change(ScheduledAction(meta={"id": "hello"}, status=status), 0)
     'hello is scheduled for 1970-01-01T00:00:05Z (in 5s)'
     """
     status = action.status
     line = f"{action.meta.id} is {format_state(status.state).lower()}"
-    next_time = format_next(status, now_us)
+    next_time = format_next(action, now_us)
     if next_time == "-":
         return line
     return f"{line} for {next_time}" if status.state in LIVE else f"{line}, {next_time}"

@@ -136,11 +136,15 @@ def read_action(name: str) -> ScheduledAction:
 
 def parse_action(text: bytes) -> ScheduledAction:
     """An action in protobuf's JSON."""
+    what = "not an action in JSON, as `clepsydra get --json` prints it"
+    if text.lstrip().startswith(b"["):
+        # Protobuf's parser takes an empty list for an empty message.
+        raise Failure(f"{what}: a list, not an object", Exit.USAGE)
     try:
         return parse_message(text, ScheduledAction)
     except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise Failure(f"not an action in JSON, as `clepsydra get --json` prints it: {reason}", Exit.USAGE) from error
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise Failure(f"{what}: {reason}", Exit.USAGE) from error
 
 
 def open_input(name: str) -> BinaryIO:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import click
 
+from clepsydra.core.action.state_machine import LIVE
 from clepsydra.core.clock import SystemClock
 from clepsydra.core.times import us_of
 from clepsydra.tools.action_ids import id_argument
@@ -62,7 +63,10 @@ def _lines(action: ScheduledAction, now_us: int) -> Iterator[tuple[str, str]]:
     yield "state", f"{state}: {printable(status.reason)}" if status.reason else state
     if action.HasField("running"):
         yield "running", format_running(action.running, now_us)
-    yield "next", format_next(status, now_us)
+    yield "next", format_next(action, now_us)
+    if status.state in LIVE and status.occurrence_time != spec.schedule.start_time:
+        # Exactly, for `cancel --occurrence`.
+        yield "occurrence", rfc3339(us_of(status.occurrence_time))
     yield "recurrence", format_recurrence(spec)
     yield "target", format_target(spec)
     for flag in FLAGS:

@@ -149,9 +149,10 @@ class _Import:
             return None
         request = ImportActionRequest(action=action, existing=self._existing, validate_only=self._validate_only)
         if self._request_id or self._existing != "SKIP":
-            # What is skipped by its id needs no other mark. The mark is that of the line, wherever it stands.
-            digest = hashlib.blake2b(text.strip(), digest_size=16, key=self._request_id.encode()[:64])
-            request.request_id = f"import-{digest.hexdigest()}"
+            # What is skipped by its id needs no other mark. The mark is that of the line, wherever it stands, and of
+            # what is asked for: the same line with another flag is another request.
+            asked = b"\0".join((self._existing.encode(), self._request_id.encode(), text.strip()))
+            request.request_id = f"import-{hashlib.blake2b(asked, digest_size=16).hexdigest()}"
         return request
 
 

@@ -7,6 +7,7 @@ import click
 from clepsydra.core.clock import SystemClock
 from clepsydra.tools.client import scheduler_client
 from clepsydra.tools.commands.actions.pages import pages
+from clepsydra.tools.fields.types import NAME_PARAMETER
 from clepsydra.tools.format.actions import format_next, format_recurrence, format_state, format_target
 from clepsydra.tools.format.json_output import message_line
 from clepsydra.tools.format.streamed_table import Column, StreamedTable
@@ -38,17 +39,17 @@ terminal, TARGET and RECURRENCE are cut; in a pipe nothing is. --json prints one
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most actions to list.")
 @click.option("--all", "everything", is_flag=True, help="List all actions.")
-@click.option("--page-token", default="", help="Continue where another list ended.")
+@click.option("--page-token", type=NAME_PARAMETER, help="Continue where another list ended.")
 @flags.as_json
 @flags.server
 @flags.with_settings
-def list_command(settings: Settings, limit: int, everything: bool, page_token: str, as_json: bool) -> None:
+def list_command(settings: Settings, limit: int, everything: bool, page_token: str | None, as_json: bool) -> None:
     """List actions with their states."""
     running = 0
     next_token = ""
     clock, table = SystemClock(), StreamedTable.on_stdout(_COLUMNS)
     with scheduler_client(settings) as client:
-        for page in pages(client, None if everything else limit, page_token):
+        for page in pages(client, None if everything else limit, page_token or ""):
             next_token = page.next_page_token
             running += sum(action.HasField("running") for action in page.actions)
             if as_json:
@@ -66,7 +67,7 @@ def _row(action: ScheduledAction, now_us: int) -> list[str]:
     return [
         action.meta.id,
         format_state(action.status.state) + (", running" if action.HasField("running") else ""),
-        format_next(action.status, now_us),
+        format_next(action, now_us),
         f"{action.status.counters.runs}",
         format_recurrence(action.spec),
         format_target(action.spec),
