@@ -6,6 +6,7 @@ whether that one waits.
 
 import asyncio
 
+from clepsydra.store.lock_age import fresh_until_us
 from clepsydra.store.port import Advance, AdvanceOutcome, PutOutcome, PutResult
 from clepsydra.store.postgres import PostgresStore
 from tests.conformance.worlds import DONE, World, begin, finish
@@ -227,7 +228,9 @@ async def test_a_worker_passes_over_a_lock_that_another_is_taking(
     store: PostgresStore, world: World, installation: Installation
 ) -> None:
     async with open_transaction(installation) as worker:
-        [[taken, _]] = await worker.write("acquire", "first", "worker", world.now_us, 0)
+        [[taken, *_]] = await worker.write(
+            "acquire", "first", "worker", world.now_us, 0, fresh_until_us(world.now_us, 0)
+        )
         acquired = await store.acquire("second", "worker", world.now_us, 0)
         assert acquired is not None
         assert acquired.lock.shard_id != taken

@@ -8,7 +8,7 @@ from clepsydra.core.limits import CALL_RETRY_US
 from clepsydra.core.times import END_OF_TIME_US
 from clepsydra.store.memory import MemoryStore
 from clepsydra.store.memory.store import ShardLock
-from clepsydra.store.port import Action, Advance, Due, Lock, Page, Put, Queue, Row, Store
+from clepsydra.store.port import Action, Advance, Due, Inspection, Lock, Page, Put, Queue, Row, Store
 from tests.conformance.worlds import EVERYTHING, World
 
 NAMES = [f"a{n}" for n in range(6)]
@@ -50,6 +50,9 @@ class Caller:
             "put": self._put,
             "get": self._get,
             "list_actions": self._list,
+            "running": self._running,
+            "inspect": self._inspect,
+            "versions": self._versions,
             "acquire": self._acquire,
             "heartbeat": self._heartbeat,
             "release": self._release,
@@ -125,7 +128,20 @@ class Caller:
 
         return Call("list_actions", ask)
 
+    def _running(self, chance: random.Random) -> Call:
+        names = chance.choices([*NAMES, "nobody"], k=chance.randint(1, 4))
+        after_us, until_us = self._world.now_us, self._world.at(chance.choice([0, 60, 1000]))
+        return Call(f"running {names} {until_us}", _inspected(lambda store: store.running(names, after_us, until_us)))
+
+    def _inspect(self, chance: random.Random) -> Call:
+        name, until_us = chance.choice([*NAMES, "nobody"]), self._world.at(chance.choice([0, 60, 1000]))
+        return Call(f"inspect {name} {until_us}", _inspected(lambda store: store.inspect(name, until_us)))
+
     # What the worker calls.
+
+    def _versions(self, chance: random.Random) -> Call:
+        names = chance.choices([*NAMES, "nobody"], k=chance.randint(1, 4))
+        return Call(f"versions {names}", lambda store: store.versions(names))
 
     def _acquire(self, chance: random.Random) -> Call:
         guid, now_us = self._world.ids.guid(), self._world.tick()
@@ -267,6 +283,15 @@ class Caller:
 
 def _is_thing(answer: Any) -> bool:
     return isinstance(answer, Action | Lock | Due | Row)
+
+
+def _inspected(ask: Callable[[Store], Awaitable[Inspection]]) -> Ask:
+    """What was found, without the locks, which others change meanwhile, and the clock."""
+
+    async def asked(store: Store) -> Any:
+        return (await ask(store)).actions
+
+    return asked
 
 
 def _of_no_interest(ask: Ask) -> Ask:

@@ -19,8 +19,8 @@ from tests.stateful.model import Model, tables_of
 # Those that change something come up more often.
 KINDS = (
     ["put"] * 6 + ["due"] * 5 + ["migrate"] * 4 + ["advance"] * 6 + ["again"] * 4 + ["acquire", "acquire", "heartbeat"]
-    + ["drop", "release", "soon", "stale", "get", "list_actions", "locks", "stats", "audit", "wait", "now"]
-    + ["check_writable"]
+    + ["drop", "release", "soon", "stale", "get", "list_actions", "running", "inspect", "versions", "locks", "stats"]
+    + ["audit", "wait", "now", "check_writable"]
 )  # fmt: skip
 # So few that every order can be tried.
 _AT_ONCE = 4

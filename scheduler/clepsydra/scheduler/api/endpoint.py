@@ -82,13 +82,20 @@ class Endpoint:
                 return await carry_out(await self._reception.receive(context), context)
             except SchedulerError as error:
                 status = status_of(error)
+                # A frame of its traceback may hold the error: such a cycle would keep this call, and its place in the
+                # connection, until the garbage is collected.
+                error.__traceback__ = None
             except Exception:
                 # In this API, UNAVAILABLE says that a call may have taken effect; a defect may occur after the write.
                 # INTERNAL would say no more, and would keep clients from trying again.
                 _log.exception("a call failed by a defect of the scheduler", method=name)
                 status = status_of(OutcomeUnknown("the scheduler failed, and its log says how; repeat the call"))
-            await context.abort_with_status(rpc_status.to_status(status))
-            raise AssertionError("abort does not return")
+            # Not `abort`, which keeps its exception in the call: a cycle as well.
+            end = rpc_status.to_status(status)
+            context.set_code(end.code)
+            context.set_details(end.details)
+            context.set_trailing_metadata(end.trailing_metadata)
+            return b""
 
         return handle
 
