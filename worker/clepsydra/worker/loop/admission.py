@@ -3,9 +3,8 @@
 Planning a row that cannot begin is wasted work. A backlog whose rows begin by the hundred needs no search for what else
 could begin: the worker soon gets to all of its rows. So while what the last refused row lacked is given back and taken
 again quickly, only as many overdue rows are tried as can probably begin, because the next rows probably need the same.
-Those that are refused all the same stay where they are, and are tried again. Now and then, rows are tried and set
-waiting as if the backlog did not flow, so that what lies behind them is read. Rows that have just come due, and all
-rows of a backlog that does not flow, are tried at once.
+Some are tried now and then all the same. Rows that have just come due, and all rows of a backlog that does not flow,
+are tried at once.
 """
 
 from clepsydra.core.times import MILLISECOND_US, SECOND_US
@@ -41,16 +40,13 @@ class Admission:
             return limit
         return min(limit, lacked.room())
 
-    def refused(self, lacked: Needs, now_us: int) -> bool:
-        """A row could not begin because it lacked this. Returns whether overdue rows stay where they are."""
-        stays = self._lacked is None or (now_us < self._next_try_us and self._flows(self._lacked, now_us))
+    def refused(self, lacked: Needs, now_us: int) -> None:
+        """A row could not begin because it lacked this."""
         if lacked is not self._lacked:
-            # Until it is measured, it counts as flowing.
-            self._lacked, self._is_flowing = lacked, True
+            self._lacked = lacked
             self._counted_us, self._counted_from = now_us, lacked.begun
         if now_us >= self._next_try_us:
             self._next_try_us = now_us + _TRY_US
-        return stays
 
     def pause_us(self, now_us: int, listener: Listener) -> int:
         """How long overdue rows wait for what they probably lack, unless it is given back before. 0: they do not."""

@@ -226,8 +226,7 @@ class SyncLoop:
                 raise failed
         # A full page says nothing of what lies behind its last row.
         seen_us = page.incoming[-1].row.at_us if len(page.incoming) == self._page else now_us
-        left_us = [due.row.at_us for due in shard.ahead if due.row.queue is Queue.INCOMING]
-        shard.incoming.drained(min(left_us, default=seen_us), now_us)
+        shard.incoming.drained(min((due.row.at_us for due in left_behind), default=seen_us), now_us)
         if start.is_beginning:
             shard.processing.drained(min((due.row.at_us for due in page.due), default=shard.until_us), now_us)
 
@@ -254,11 +253,7 @@ class SyncLoop:
         if not lacking:
             return begins, []
         refused = [(needs, rows[n]) for n, needs in lacking.items()]
-        if shard.admission.refused(refused[-1][0], now_us):
-            overdue_us = shard.admission.overdue_before_us(now_us)
-            overdue = [due for _, due in refused if due.row.scheduled_at_us <= overdue_us]
-            shard.keep_ahead([*overdue, *shard.ahead])
-            refused = [each for each in refused if each[1].row.scheduled_at_us > overdue_us]
+        shard.admission.refused(refused[-1][0], now_us)
         return [begin for n, begin in enumerate(begins) if n not in lacking], refused
 
     async def _plan_due(self, shard: Shard, rows: Sequence[Due]) -> tuple[list[Begin], list[Refused]]:
